@@ -1,0 +1,60 @@
+"""Infinite hidden Markov models: exact, truncation-free posterior sampling when the number of states is unknown."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ihmm import datasets as datasets
+    from ihmm import testing as testing
+    from ihmm.chain import iterate as iterate
+    from ihmm.chain import sample as sample
+    from ihmm.emissions import Categorical as Categorical
+    from ihmm.emissions import ConjugateEmission as ConjugateEmission
+    from ihmm.emissions import Emission as Emission
+    from ihmm.emissions import Normal as Normal
+    from ihmm.emissions import NormalMean as NormalMean
+    from ihmm.model import Draw as Draw
+    from ihmm.model import Model as Model
+    from ihmm.posterior import Posterior as Posterior
+    from ihmm.priors import BetaPrior as BetaPrior
+    from ihmm.priors import GammaPrior as GammaPrior
+    from ihmm.priors import HDPPrior as HDPPrior
+    from ihmm.samplers import ParticleGibbs as ParticleGibbs
+    from ihmm.simulate import simulate as simulate
+
+# The front page. Names are imported when first used, so that `import ihmm` stays quick.
+_HOME = {
+    "BetaPrior": "ihmm.priors",
+    "Categorical": "ihmm.emissions",
+    "ConjugateEmission": "ihmm.emissions",
+    "Draw": "ihmm.model",
+    "Emission": "ihmm.emissions",
+    "GammaPrior": "ihmm.priors",
+    "HDPPrior": "ihmm.priors",
+    "Model": "ihmm.model",
+    "Normal": "ihmm.emissions",
+    "NormalMean": "ihmm.emissions",
+    "ParticleGibbs": "ihmm.samplers",
+    "Posterior": "ihmm.posterior",
+    "datasets": "ihmm.datasets",
+    "iterate": "ihmm.chain",
+    "sample": "ihmm.chain",
+    "simulate": "ihmm.simulate",
+    "testing": "ihmm.testing",
+}
+__all__ = sorted(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'ihmm' has no attribute {name!r}")
+    module = import_module(_HOME[name])
+    value = module if _HOME[name] == f"ihmm.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,35 @@
+"""Argument checks, and the sentences users read when one fails: what was expected, what came, what to do."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+
+def positive(name: str, value: Any) -> float:
+    return _real(name, value, "a positive number", lambda x: x > 0)
+
+
+def fraction(name: str, value: Any) -> float:
+    return _real(name, value, "a number in [0, 1)", lambda x: 0 <= x < 1)
+
+
+def finite(name: str, value: Any) -> float:
+    return _real(name, value, "a finite number", lambda _: True)
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return str(value)
+
+
+def _real(name: str, value: Any, expected: str, holds: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or not holds(value):
+        raise ValueError(f"{name} must be {expected}, got {value!r}")
+    return float(value)

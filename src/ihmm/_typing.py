@@ -1,0 +1,16 @@
+"""Names for the arrays that travel through the library."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Array", "ArrayLike", "BoolArray", "FloatArray", "IntArray", "Phi"]
+
+Array = NDArray[Any]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+# Emission parameters of K states: an array, or a NamedTuple of arrays, each with leading axis K.
+Phi = Any

@@ -1,0 +1,97 @@
+"""What a family of emissions f(y | φ) with base measure H must be able to do. NumPy only: no numba needed."""
+
+from typing import Protocol
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.sequences import Sequences
+
+MARGINAL_DRAWS = 256
+
+
+class Emission(Protocol):
+    """The density f(y | φ) of one step and the prior H of its parameter.
+
+    The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K. Subclass this to
+    inherit the two defaults; everything else is yours to write.
+    """
+
+    def validate(self, data: Sequences) -> Array:
+        """Return the values in the form the other methods expect, or raise a ValueError that says what is wrong."""
+        ...
+
+    def log_density(self, y: Array, phi: Phi) -> FloatArray:
+        """log f(y_t | φ_k), shape (T, K). Fastest when it is the transpose of a contiguous (K, T) array."""
+        ...
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> Phi:
+        """n draws φ ~ H."""
+        ...
+
+    def resample(self, rng: np.random.Generator, y: Array, states: IntArray, n_states: int) -> Phi:
+        """One draw of φ_k | {y_t : s_t = k} for every state k < n_states."""
+        ...
+
+    def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> Array:
+        """y_t ~ f(· | φ_{s_t})."""
+        ...
+
+    def log_prior(self, phi: Phi) -> FloatArray:
+        """log H(φ_k), shape (K,)."""
+        ...
+
+    def log_marginal(self, y: Array) -> FloatArray:
+        """log ∫ f(y_t | φ) H(dφ), shape (T,): how well a state never seen before explains y_t.
+
+        This default averages over a fixed set of draws from H (T15 §3.2). Any positive value leaves the sampler
+        exact; a good one makes it propose new states where they are needed.
+        """
+        phi = self.sample_prior(np.random.default_rng(0), MARGINAL_DRAWS)
+        blocks = [y[i : i + 4096] for i in range(0, len(y), 4096)]
+        log_mean = np.concatenate([logsumexp(self.log_density(block, phi), axis=1) for block in blocks])
+        log_mean -= np.log(MARGINAL_DRAWS)
+        finite = np.isfinite(log_mean)
+        return np.where(finite, log_mean, log_mean[finite].min() if finite.any() else 0.0)
+
+    def log_density_at(self, y: Array, states: IntArray, phi: Phi) -> FloatArray:
+        """log f(y_t | φ_{s_t}), shape (T,). This default goes through the states one by one."""
+        out = np.empty(len(states))
+        for k in np.unique(states):
+            here = states == k
+            out[here] = self.log_density(y[here], take(phi, np.array([k])))[:, 0]
+        return out
+
+
+class ConjugateEmission(Emission, Protocol):
+    """An emission whose parameter can be integrated out."""
+
+    def log_evidence(self, y: Array) -> float:
+        """log ∫ Π_t f(y_t | φ) H(dφ): the probability of all of y coming from one state."""
+        ...
+
+
+def take(phi: Phi, index: IntArray) -> Phi:
+    """The parameters of some of the states."""
+    return phi._make(field[index] for field in phi)
+
+
+def join(first: Phi, second: Phi) -> Phi:
+    """The parameters of two sets of states, one after the other."""
+    return first._make(np.concatenate(pair) for pair in zip(first, second, strict=True))
+
+
+def real_values(data: Sequences, family: str) -> FloatArray:
+    """The check that every family of real-valued univariate emissions shares."""
+    values = data.values
+    if values.ndim != 1:
+        raise ValueError(f"{family} takes one number a step, shape (T,); got {values.shape[1]} columns")
+    values = values.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise ValueError(
+            f"{family} expects finite values, got {bad.size} NaN or infinite (first at {data.locate(int(bad[0]))}); "
+            "drop or fill them"
+        )
+    return values

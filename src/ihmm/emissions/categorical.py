@@ -1,0 +1,77 @@
+"""Symbols 0 … n_symbols − 1 with a Dirichlet prior on each state's probabilities (T15 §2.2, "multinomial")."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from ihmm import _checks
+from ihmm._random import dirichlet
+from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.emissions._base import ConjugateEmission
+from ihmm.sequences import Sequences
+
+
+class CategoricalPhi(NamedTuple):
+    probs: FloatArray
+
+
+@dataclass(frozen=True)
+class Categorical(ConjugateEmission):
+    """One symbol a step; each state's probabilities are Dirichlet(concentration, …, concentration)."""
+
+    n_symbols: int
+    concentration: float = 1.0
+
+    def __post_init__(self) -> None:
+        _checks.count("Categorical n_symbols", self.n_symbols, least=1)
+        _checks.positive("Categorical concentration", self.concentration)
+
+    def validate(self, data: Sequences) -> IntArray:
+        values = data.values
+        if values.ndim != 1:
+            raise ValueError(f"Categorical takes one symbol a step, shape (T,); got {values.shape[1]} columns")
+        wrong = np.flatnonzero(~self._is_symbol(values))
+        if wrong.size:
+            raise ValueError(
+                f"Categorical expects whole numbers from 0 to {self.n_symbols - 1} (n_symbols = {self.n_symbols}), "
+                f"got {values[wrong[0]]} at {data.locate(int(wrong[0]))} ({wrong.size} such values); "
+                "recode the symbols or raise n_symbols"
+            )
+        return values.astype(np.int64)
+
+    def log_density(self, y: IntArray, phi: CategoricalPhi) -> FloatArray:
+        return np.take(np.log(phi.probs), y, axis=1).T
+
+    def log_density_at(self, y: IntArray, states: IntArray, phi: CategoricalPhi) -> FloatArray:
+        return np.asarray(np.log(phi.probs)[states, y])
+
+    def log_marginal(self, y: IntArray) -> FloatArray:
+        return np.full(len(y), -np.log(self.n_symbols))
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> CategoricalPhi:
+        return CategoricalPhi(dirichlet(rng, np.full((n, self.n_symbols), self.concentration)))
+
+    def resample(self, rng: np.random.Generator, y: IntArray, states: IntArray, n_states: int) -> CategoricalPhi:
+        count = np.bincount(states * self.n_symbols + y, minlength=n_states * self.n_symbols)
+        return CategoricalPhi(dirichlet(rng, self.concentration + count.reshape(n_states, self.n_symbols)))
+
+    def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: CategoricalPhi) -> IntArray:
+        cumulative = phi.probs.cumsum(axis=1)
+        u = rng.random(len(states)) * cumulative[states, -1]
+        return (u[:, None] >= cumulative[states, :-1]).sum(axis=1)
+
+    def log_prior(self, phi: CategoricalPhi) -> FloatArray:
+        constant = gammaln(self.n_symbols * self.concentration) - self.n_symbols * gammaln(self.concentration)
+        return np.asarray(constant + (self.concentration - 1) * np.log(phi.probs).sum(axis=1))
+
+    def log_evidence(self, y: IntArray) -> float:
+        count = np.bincount(y, minlength=self.n_symbols)
+        mass = self.n_symbols * self.concentration
+        each = gammaln(self.concentration + count) - gammaln(self.concentration)
+        return float(gammaln(mass) - gammaln(mass + len(y)) + each.sum())
+
+    def _is_symbol(self, values: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            return np.asarray((values >= 0) & (values < self.n_symbols) & (values == np.floor(values)))

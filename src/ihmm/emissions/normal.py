@@ -1,0 +1,108 @@
+"""Normal emissions with unknown mean and variance: μ | σ² ~ N(mean, σ²/strength), σ² ~ InvGamma(shape, rate)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from ihmm import _checks
+from ihmm._typing import FloatArray, IntArray
+from ihmm.emissions._base import ConjugateEmission, real_values
+from ihmm.sequences import Sequences
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+class NormalPhi(NamedTuple):
+    mean: FloatArray
+    variance: FloatArray
+
+
+@dataclass(frozen=True)
+class Normal(ConjugateEmission):
+    """Normal observations under the conjugate normal-inverse-gamma prior (T15 §2.2).
+
+    Parameters
+    ----------
+    mean
+        Where state means are centred.
+    strength
+        How many observations the prior mean is worth; small values let means spread far.
+    shape, rate
+        σ² ~ InvGamma(shape, rate), of mean rate/(shape − 1).
+    """
+
+    mean: float = 0.0
+    strength: float = 0.1
+    shape: float = 2.0
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        _checks.finite("Normal mean", self.mean)
+        for name in ("strength", "shape", "rate"):
+            _checks.positive(f"Normal {name}", getattr(self, name))
+
+    def validate(self, data: Sequences) -> FloatArray:
+        return real_values(data, "Normal")
+
+    def log_density(self, y: FloatArray, phi: NormalPhi) -> FloatArray:
+        out = y - phi.mean[:, None]
+        out *= out
+        out *= (-0.5 / phi.variance)[:, None]
+        out -= 0.5 * (LOG_2PI + np.log(phi.variance))[:, None]
+        return out.T
+
+    def log_density_at(self, y: FloatArray, states: IntArray, phi: NormalPhi) -> FloatArray:
+        residual = y - phi.mean[states]
+        return residual * residual * (-0.5 / phi.variance)[states] - (0.5 * (LOG_2PI + np.log(phi.variance)))[states]
+
+    def log_marginal(self, y: FloatArray) -> FloatArray:
+        # Student t with 2·shape degrees of freedom
+        scale = 2 * self.rate * (1 + 1 / self.strength)
+        constant = gammaln(self.shape + 0.5) - gammaln(self.shape) - 0.5 * np.log(np.pi * scale)
+        return constant - (self.shape + 0.5) * np.log1p((y - self.mean) ** 2 / scale)
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> NormalPhi:
+        variance = self.rate / rng.standard_gamma(self.shape, n)
+        return NormalPhi(self.mean + rng.standard_normal(n) * np.sqrt(variance / self.strength), variance)
+
+    def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalPhi:
+        count = np.bincount(states, minlength=n_states)
+        average = np.bincount(states, weights=y, minlength=n_states) / np.maximum(count, 1)
+        square = np.bincount(states, weights=(y - average[states]) ** 2, minlength=n_states)
+        center, strength, shape, rate = self._posterior(count, average, square)
+        variance = rate / rng.standard_gamma(shape)
+        return NormalPhi(center + rng.standard_normal(n_states) * np.sqrt(variance / strength), variance)
+
+    def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: NormalPhi) -> FloatArray:
+        return phi.mean[states] + np.sqrt(phi.variance)[states] * rng.standard_normal(len(states))
+
+    def log_prior(self, phi: NormalPhi) -> FloatArray:
+        precision = 1 / phi.variance
+        log_gamma = self.shape * np.log(self.rate) - gammaln(self.shape) + (self.shape + 1) * np.log(precision)
+        residual = phi.mean - self.mean
+        log_normal = 0.5 * (np.log(self.strength * precision) - LOG_2PI - self.strength * precision * residual**2)
+        return np.asarray(log_gamma - self.rate * precision + log_normal)
+
+    def log_evidence(self, y: FloatArray) -> float:
+        n, average = len(y), y.mean()
+        _, strength, shape, rate = self._posterior(np.array(n), average, ((y - average) ** 2).sum())
+        log_evidence = (
+            gammaln(shape)
+            - gammaln(self.shape)
+            + self.shape * np.log(self.rate)
+            - shape * np.log(rate)
+            + 0.5 * np.log(self.strength / strength)
+            - 0.5 * n * LOG_2PI
+        )
+        return float(log_evidence)
+
+    def _posterior(
+        self, count: IntArray, average: FloatArray, square: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        strength = self.strength + count
+        center = (self.strength * self.mean + count * average) / strength
+        shape = self.shape + 0.5 * count
+        rate = self.rate + 0.5 * square + 0.5 * self.strength * count / strength * (average - self.mean) ** 2
+        return center, strength, shape, rate

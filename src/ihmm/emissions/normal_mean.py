@@ -1,0 +1,75 @@
+"""Normal emissions with known noise: y | μ ~ N(μ, noise²), μ ~ N(mean, scale²) (T15 §4.1)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ihmm import _checks
+from ihmm._typing import FloatArray, IntArray
+from ihmm.emissions._base import ConjugateEmission, real_values
+from ihmm.sequences import Sequences
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+class NormalMeanPhi(NamedTuple):
+    mean: FloatArray
+
+
+@dataclass(frozen=True)
+class NormalMean(ConjugateEmission):
+    """Normal observations whose standard deviation `noise` is known and shared by all states."""
+
+    noise: float = 1.0
+    mean: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _checks.positive("NormalMean noise", self.noise)
+        _checks.finite("NormalMean mean", self.mean)
+        _checks.positive("NormalMean scale", self.scale)
+
+    def validate(self, data: Sequences) -> FloatArray:
+        return real_values(data, "NormalMean")
+
+    def log_density(self, y: FloatArray, phi: NormalMeanPhi) -> FloatArray:
+        return self._log_normal(y - phi.mean[:, None], self.noise**2).T
+
+    def log_density_at(self, y: FloatArray, states: IntArray, phi: NormalMeanPhi) -> FloatArray:
+        return self._log_normal(y - phi.mean[states], self.noise**2)
+
+    def log_marginal(self, y: FloatArray) -> FloatArray:
+        return self._log_normal(y - self.mean, self.noise**2 + self.scale**2)
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> NormalMeanPhi:
+        return NormalMeanPhi(rng.normal(self.mean, self.scale, n))
+
+    def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalMeanPhi:
+        count = np.bincount(states, minlength=n_states)
+        total = np.bincount(states, weights=y, minlength=n_states)
+        precision = 1 / self.scale**2 + count / self.noise**2
+        center = (self.mean / self.scale**2 + total / self.noise**2) / precision
+        return NormalMeanPhi(center + rng.standard_normal(n_states) / np.sqrt(precision))
+
+    def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: NormalMeanPhi) -> FloatArray:
+        return phi.mean[states] + self.noise * rng.standard_normal(len(states))
+
+    def log_prior(self, phi: NormalMeanPhi) -> FloatArray:
+        return self._log_normal(phi.mean - self.mean, self.scale**2)
+
+    def log_evidence(self, y: FloatArray) -> float:
+        # y ~ N(mean, noise² I + scale² 11ᵀ): split into the average and the deviations from it
+        n, centred = len(y), y - self.mean
+        average = centred.mean()
+        deviation = self._log_normal(centred - average, self.noise**2).sum()
+        spread = self.noise**2 / n
+        at_average = self._log_normal(average, spread + self.scale**2) - self._log_normal(np.zeros(()), spread)
+        return float(deviation + at_average)
+
+    @staticmethod
+    def _log_normal(residual: FloatArray, variance: float) -> FloatArray:
+        out = residual * residual
+        out *= -0.5 / variance
+        out -= 0.5 * (LOG_2PI + np.log(variance))
+        return out

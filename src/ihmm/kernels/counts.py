@@ -1,0 +1,84 @@
+"""Counting transitions, and the tables behind the counts."""
+
+import math
+
+import numpy as np
+
+from ihmm.kernels._jit import jit
+from ihmm.kernels.draws import uniform
+
+DIRECT = 16  # customers up to which a table is decided one by one
+
+
+@jit
+def count_transitions(states, offsets, n_states):
+    """n_jk, shape (K + 1, K): row 0 counts how often a sequence begins in k, row j + 1 the steps from j to k."""
+    counts = np.zeros((n_states + 1, n_states), np.int64)
+    for i in range(len(offsets) - 1):
+        previous = -1
+        for t in range(offsets[i], offsets[i + 1]):
+            counts[previous + 1, states[t]] += 1
+            previous = states[t]
+    return counts
+
+
+@jit
+def draw_tables(stream, counts, concentration):
+    """m_jk: tables of n_jk customers in a restaurant of the given concentration, cell by cell."""
+    tables = np.zeros_like(counts)
+    for j in range(counts.shape[0]):
+        for k in range(counts.shape[1]):
+            if counts[j, k] > 0:
+                tables[j, k] = count_tables(stream, counts[j, k], concentration[j, k])
+    return tables
+
+
+@jit
+def count_tables(stream, customers, concentration):
+    """Σ_i Bernoulli(a / (a + i)), i = 0 … n − 1: the first customer always opens a table.
+
+    For many customers the gaps are drawn instead: P(no table among customers i … l − 1) = Γ(l) Γ(a+i) / (Γ(i) Γ(a+l)),
+    so one uniform and a bisection find the next table, and the cost grows with the tables, not with the customers.
+    """
+    tables = 1
+    for i in range(1, min(customers, DIRECT)):
+        tables += uniform(stream) * (concentration + i) < concentration
+    i = DIRECT
+    while i < customers:
+        # the next table is opened by the first customer l with log P(none among i … l) < log u
+        log_u = math.log(1.0 - uniform(stream))
+        start = log_ratio(i, concentration)
+        low, high = i, customers
+        while low < high:
+            middle = (low + high) // 2
+            if log_ratio(middle + 1, concentration) - start < log_u:
+                high = middle
+            else:
+                low = middle + 1
+        if low == customers:
+            break
+        tables += 1
+        i = low + 1
+    return tables
+
+
+@jit
+def log_ratio(i, a):
+    """log Γ(i) − log Γ(a + i) for i ≥ 16, by Stirling's series: lgamma would lose a ≪ 1 to cancellation."""
+    x = a + i
+    series = -a / (12.0 * i * x) - (1.0 / x**3 - 1.0 / i**3) / 360.0 + (1.0 / x**5 - 1.0 / i**5) / 1260.0
+    return a - (i - 0.5) * math.log1p(a / i) - a * math.log(x) - series
+
+
+@jit
+def relabel(path, new_label):
+    """Replace every state by its new label, in place."""
+    for t in range(len(path)):
+        path[t] = new_label[path[t]]
+
+
+@jit
+def mark_visited(path, label):
+    """Set label[k] = 0 for every state on the path."""
+    for t in range(len(path)):
+        label[path[t]] = 0

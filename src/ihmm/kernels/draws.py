@@ -1,0 +1,81 @@
+"""Random streams and draws for compiled code.
+
+A stream is four 64-bit words, a xoshiro256++ generator seeded from a key and a number. Two things ask for it instead of
+a NumPy Generator: the k-th fresh stick of a sweep must come from a stream of its own, whoever breaks it and
+whenever (math: every worker then opens the same infinite θ), and a uniform costs a third.
+"""
+
+import math
+
+import numpy as np
+
+from ihmm.kernels._jit import jit
+
+FLOOR = 1e-300
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@jit
+def seed_stream(stream, key, number):
+    """Start `stream` anew as number `number` under `key`."""
+    word = mix(np.uint64(key) + mix(np.uint64(number) + GOLDEN))
+    for i in range(4):
+        word += GOLDEN
+        stream[i] = mix(word)
+
+
+@jit
+def mix(word):
+    """splitmix64's finaliser."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@jit
+def uniform(stream):
+    """Uniform on [0, 1), 53 bits."""
+    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
+    total = s0 + s3
+    result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+    s2 ^= s0
+    s3 ^= s1
+    stream[2] = s2 ^ (s1 << np.uint64(17))
+    stream[1] = s1 ^ s2
+    stream[0] = s0 ^ s3
+    stream[3] = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    return (result >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@jit
+def normal(stream):
+    """Standard normal, Marsaglia's polar method."""
+    while True:
+        x = 2.0 * uniform(stream) - 1.0
+        y = 2.0 * uniform(stream) - 1.0
+        square = x * x + y * y
+        if 0.0 < square < 1.0:
+            return x * math.sqrt(-2.0 * math.log(square) / square)
+
+
+@jit
+def log_gamma(stream, shape):
+    """Logarithm of a Gamma(shape, 1) draw, right for tiny shapes: log G(a) = log G(a+1) + log(U)/a."""
+    # Marsaglia and Tsang for shape + 1 ≥ 1
+    d = shape + 1.0 - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = normal(stream)
+        v = 1.0 + c * x
+        if v > 0.0:
+            v = v * v * v
+            log_v = math.log(v)
+            if math.log(1.0 - uniform(stream)) < 0.5 * x * x + d * (1.0 - v + log_v):
+                return math.log(d) + log_v + math.log(1.0 - uniform(stream)) / shape
+
+
+@jit
+def split(stream, a, b):
+    """(v, 1 − v) with v ~ Beta(a, b); neither is ever zero."""
+    difference = log_gamma(stream, max(a, FLOOR)) - log_gamma(stream, max(b, FLOOR))
+    return max(1.0 / (1.0 + math.exp(-difference)), FLOOR), max(1.0 / (1.0 + math.exp(difference)), FLOOR)

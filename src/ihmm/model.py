@@ -1,0 +1,101 @@
+"""The model, the data as it sees them, and one draw of everything unknown."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.emissions._base import Emission
+from ihmm.priors import HDPPrior
+from ihmm.sequences import Sequences
+
+
+class Hyper(NamedTuple):
+    """γ, c = α + κ and ρ = κ/(α + κ)."""
+
+    gamma: float
+    concentration: float
+    stickiness: float
+
+    @property
+    def alpha(self) -> float:
+        return (1 - self.stickiness) * self.concentration
+
+    @property
+    def kappa(self) -> float:
+        return self.stickiness * self.concentration
+
+
+class Transitions(NamedTuple):
+    """β, π_0 and π_j over the K states visited; the last entry of each is the mass not broken yet."""
+
+    beta: FloatArray  # (K + 1,)
+    initial: FloatArray  # (K + 1,)
+    rows: FloatArray  # (K, K + 1)
+
+
+class Draw(NamedTuple):
+    """One state of the Markov chain: the path, the transitions, the emission parameters, the hyperparameters."""
+
+    states: IntArray
+    transitions: Transitions
+    phi: Phi
+    hyper: Hyper
+
+    @property
+    def n_states(self) -> int:
+        return len(self.transitions.rows)
+
+
+class Data(NamedTuple):
+    """Observations in the form the emission expects, with log ∫ f(y_t|φ) H(dφ) computed once."""
+
+    y: Array
+    offsets: IntArray
+    log_marginal: FloatArray
+
+    @property
+    def lengths(self) -> IntArray:
+        return np.diff(self.offsets)
+
+
+@dataclass(frozen=True)
+class Model:
+    """An infinite hidden Markov model: a family of emissions and a prior on transitions (T15 §2)."""
+
+    emission: Emission
+    prior: HDPPrior = field(default_factory=HDPPrior)
+
+    def __post_init__(self) -> None:
+        missing = [name for name in _EMISSION_METHODS if not callable(getattr(self.emission, name, None))]
+        if isinstance(self.emission, type) or missing:
+            hint = f"call it: {self.emission.__name__}(…)" if isinstance(self.emission, type) else f"missing {missing}"
+            raise TypeError(f"emission must be an Emission such as ihmm.Normal(), got {self.emission!r}; {hint}")
+        if not isinstance(self.prior, HDPPrior):
+            raise TypeError(f"prior must be an HDPPrior, got {self.prior!r}")
+
+    def observe(self, y: Any) -> Data:
+        """Check raw series against the emission; every error about data is raised here, before any sampling."""
+        sequences = Sequences.of(y)
+        values = self.emission.validate(sequences)
+        return Data(values, sequences.offsets, np.ascontiguousarray(self.emission.log_marginal(values)))
+
+
+def log_joint(model: Model, data: Data, draw: Draw, counts: IntArray) -> float:
+    """log p(s, y | π, φ) = Σ log π(s_t | s_{t−1}) + Σ log f(y_t | φ_{s_t}) (T15 §2.1), from transition counts (K + 1, K)."""
+    beta, initial, rows = draw.transitions
+    log_rows = np.log(np.vstack([initial[:-1], rows[:, :-1]]))
+    return float((counts * log_rows).sum() + model.emission.log_density_at(data.y, draw.states, draw.phi).sum())
+
+
+_EMISSION_METHODS = (
+    "validate",
+    "log_density",
+    "log_density_at",
+    "log_marginal",
+    "sample_prior",
+    "resample",
+    "sample_observations",
+    "log_prior",
+)

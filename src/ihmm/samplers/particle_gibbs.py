@@ -1,0 +1,133 @@
+"""Particle Gibbs with ancestor sampling, truncation-free and exact (T15 §3.1–3.3).
+
+Given the whole θ = (β, π, φ), infinitely many states of which only some have been looked at, the trajectory is renewed
+by conditional SMC. The states scored explicitly are V = {k : β_k ≥ ε}: a function of θ alone. T15 §3.2 scores the states
+of the reference path, which makes the proposal depend on the reference and the kernel not invariant.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ihmm import _checks
+from ihmm._typing import FloatArray, IntArray
+from ihmm.emissions._base import take
+from ihmm.kernels import csmc
+from ihmm.kernels.csmc import Cloud, Density
+from ihmm.kernels.sticks import Theta
+from ihmm.model import Data, Draw, Model
+from ihmm.samplers._base import PassInfo, Path
+from ihmm.sticks import compact, extend_phi, grow, open_theta
+
+BLOCK = 4096  # steps whose densities are held at once
+MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
+
+
+@dataclass(frozen=True)
+class ParticleGibbs:
+    """Conditional SMC over the trajectory.
+
+    Parameters
+    ----------
+    n_particles
+        N, the reference included. 10 is enough for most data (T15 §4); at least 2.
+    proposal
+        ``"posterior"`` scores states by how well they explain the next observation; ``"prior"`` follows the
+        transitions only and weighs afterwards: cheaper when there are many states, slower to mix.
+    ancestor_sampling
+        Let the reference change its past at every step. False gives plain particle Gibbs, for comparison.
+    threshold
+        ε: states with β_k ≥ ε are scored explicitly. Any value is exact; small ones propose more new states.
+    """
+
+    n_particles: int = 10
+    proposal: str = "posterior"
+    ancestor_sampling: bool = True
+    threshold: float = 1e-3
+
+    def __post_init__(self) -> None:
+        _checks.count("n_particles (the reference included)", self.n_particles, least=2)
+        _checks.one_of("proposal", self.proposal, ("posterior", "prior"))
+        _checks.positive("threshold", self.threshold)
+
+    def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
+        stick_key, phi_key, forward_key, backward_key = rng.integers(0, 2**63, 4, dtype=np.uint64)
+        theta, order = open_theta(draw, stick_key, self.explicit_threshold(draw))
+        phi = take(extend_phi(model.emission, phi_key, draw.phi, len(order)), order)
+        reference = np.argsort(order)[draw.states]
+        log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(reference))
+
+        cloud = empty_cloud(len(reference), self.n_particles)
+        sequence = sequence_starts(data.offsets)
+        stream = np.empty(4, np.uint64)
+        t = 0
+        while t < len(reference):
+            stop = min(t + BLOCK, len(reference))
+            y, log_g, begin = data.y[t:stop], log_marginal[t:stop], t
+            density = score(model.emission.log_density(y, phi), log_g, begin, theta)
+            while t < stop:
+                t, needed = csmc.forward(
+                    t, stop, self.n_particles, theta, density, cloud, reference, sequence, forward_key, stream
+                )
+                if needed == csmc.GROW:
+                    theta = grow(theta)
+                    density = widen(density, len(theta.beta))
+                elif needed != csmc.NOTHING:
+                    phi = extend_phi(model.emission, phi_key, phi, needed + 1)
+                    log_f = model.emission.log_density(y, take(phi, np.array([needed])))[:, 0]
+                    density = add_column(density, needed, log_f - log_g)
+
+        path = np.empty_like(reference)
+        csmc.trace_back(theta, cloud, reference, sequence, backward_key, self.ancestor_sampling, path)
+        update_rate = float(np.mean(path != reference))
+        states, beta, n_born = compact(path, theta, order, draw.n_states)
+        return Path(states, beta), PassInfo(int(theta.size[2]), n_born, update_rate)
+
+    def explicit_threshold(self, draw: Draw) -> float:
+        """ε, a function of the hyperparameters and never of the path; the prior proposal scores no state at all."""
+        if self.proposal == "prior":
+            return math.inf
+        return max(self.threshold, math.exp(-MOST_FRESH / draw.hyper.gamma))
+
+
+def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, theta: Theta) -> Density:
+    """Densities of one block: V on a common scale at each step, the known tail states relative to g_t."""
+    n_explicit, table = theta.size[2], np.ascontiguousarray(log_density.T)
+    explicit, log_tail = table[:n_explicit], table[n_explicit:]
+    top = np.maximum(explicit.max(axis=0), log_marginal) if n_explicit else log_marginal
+    explicit -= top
+    log_tail -= log_marginal
+    column_of = np.full(len(theta.beta), -1)
+    column_of[n_explicit : len(table)] = np.arange(len(log_tail))
+    return Density(begin, np.exp(explicit, out=explicit), np.exp(log_marginal - top), column_of, log_tail)
+
+
+def add_column(density: Density, state: int, log_ratio: FloatArray) -> Density:
+    """The same densities with those of one more tail state; room for it is made by doubling."""
+    used = int(density.column_of.max()) + 1
+    if used >= len(density.log_tail):
+        room = np.empty((2 * used + 4, len(log_ratio)))
+        room[:used] = density.log_tail[:used]
+        density = density._replace(log_tail=room)
+    density.log_tail[used] = log_ratio
+    density.column_of[state] = used
+    return density
+
+
+def widen(density: Density, capacity: int) -> Density:
+    column_of = np.full(capacity, -1)
+    column_of[: len(density.column_of)] = density.column_of
+    return density._replace(column_of=column_of)
+
+
+def empty_cloud(n_steps: int, n_particles: int) -> Cloud:
+    size = n_steps * n_particles  # pages that no pair reaches are never touched
+    return Cloud(np.zeros(n_steps + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size))
+
+
+def sequence_starts(offsets: IntArray) -> IntArray:
+    """The number of the sequence at its first step, −1 elsewhere."""
+    starts = np.full(offsets[-1], -1)
+    starts[offsets[:-1]] = np.arange(len(offsets) - 1)
+    return starts

@@ -1,0 +1,91 @@
+"""Draws from the model: everything unknown from the prior, and observations given it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ihmm._checks import count
+from ihmm._random import dirichlet
+from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.model import Draw, Hyper, Model, Transitions
+from ihmm.priors import BetaPrior, GammaPrior
+
+
+class Simulated(NamedTuple):
+    """A draw from the prior and the observations that go with it, one array a sequence."""
+
+    y: list[Array]
+    draw: Draw
+
+
+def simulate(model: Model, lengths: int | list[int], seed: int | np.random.Generator | None = None) -> Simulated:
+    """Draw hyperparameters, transitions, emission parameters, paths and observations from the model.
+
+    States are numbered in order of appearance, and only those visited are in the draw.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = [count("length", n) for n in ([lengths] if isinstance(lengths, int) else lengths)]
+    draw = draw_prior(rng, model, sizes)
+    y = model.emission.sample_observations(rng, draw.states, draw.phi)
+    return Simulated(np.split(y, np.cumsum(sizes)[:-1]), draw)
+
+
+def draw_prior(rng: np.random.Generator, model: Model, lengths: list[int]) -> Draw:
+    """One draw of everything but the observations."""
+    hyper = draw_hyper(rng, model)
+    beta, states = draw_path(rng, hyper, lengths)
+    n_states = len(beta) - 1
+    # Given the path, β and the hyperparameters, π is Dirichlet; φ does not depend on the path
+    counts = np.zeros((n_states + 1, n_states))
+    for path in np.split(states, np.cumsum(lengths)[:-1]):
+        np.add.at(counts, (np.append(0, path[:-1] + 1), path), 1)
+    concentration = np.vstack([hyper.concentration * beta, np.tile(hyper.alpha * beta, (n_states, 1))])
+    concentration[1:, :-1] += hyper.kappa * np.eye(n_states)
+    concentration[:, :-1] += counts
+    rows = dirichlet(rng, concentration)
+    phi = model.emission.sample_prior(rng, n_states)
+    return Draw(states, Transitions(beta, rows[0], rows[1:]), phi, hyper)
+
+
+def draw_hyper(rng: np.random.Generator, model: Model) -> Hyper:
+    prior = model.prior
+
+    def value(quantity: float | GammaPrior | BetaPrior) -> float:
+        if isinstance(quantity, GammaPrior):
+            return max(float(rng.gamma(quantity.shape, 1 / quantity.rate)), 1e-12)
+        if isinstance(quantity, BetaPrior):
+            return float(rng.beta(quantity.a, quantity.b))
+        return float(quantity)
+
+    return Hyper(value(prior.gamma), value(prior.concentration), value(prior.stickiness))
+
+
+def draw_path(rng: np.random.Generator, hyper: Hyper, lengths: list[int]) -> tuple[FloatArray, IntArray]:
+    """Paths with π integrated out: every row is a Pólya urn over β, whose stick is broken when a draw needs it.
+
+    A customer of row j sits at an old transition in proportion to its count, follows the self bias with mass κ, or
+    asks β with mass α. β's leftover hit by such a draw is split by Beta(1, γ): the size-biased pick of a new state.
+    """
+    beta, leftover = [], 1.0
+    urns: dict[int, list[int]] = {}
+    states = []
+    for length in lengths:
+        previous = -1
+        for _ in range(length):
+            urn = urns.setdefault(previous, [])
+            u = rng.random() * (len(urn) + hyper.concentration)
+            kappa = hyper.kappa if previous >= 0 else 0.0
+            if u < len(urn):
+                state = urn[int(u)]
+            elif u < len(urn) + kappa:
+                state = previous
+            else:
+                state = int(np.searchsorted(np.cumsum(beta), rng.random(), side="right")) if beta else 0
+                if state == len(beta):
+                    part = rng.beta(1, hyper.gamma)
+                    beta.append(leftover * part)
+                    leftover *= 1 - part
+            urn.append(state)
+            states.append(state)
+            previous = state
+    return np.append(beta, leftover), np.array(states, dtype=np.int64)

@@ -1,0 +1,98 @@
+"""Growing and pruning the part of (β, π, φ) that has been looked at, around one pass over the trajectory."""
+
+import numpy as np
+
+from ihmm._typing import FloatArray, IntArray, Phi
+from ihmm.emissions._base import Emission, join
+from ihmm.kernels import counts, sticks
+from ihmm.kernels.sticks import Theta
+from ihmm.model import Draw
+
+SPARE = 16  # states and rows that fit before the arrays must grow
+
+
+def open_theta(draw: Draw, key: np.uint64, threshold: float) -> tuple[Theta, IntArray]:
+    """θ with β's stick broken until the leftover is below `threshold`, and V = {k : β_k ≥ threshold} in front.
+
+    Also returns which column (a state of the draw, or a fresh one after those) stands where.
+    """
+    transitions, hyper = draw.transitions, draw.hyper
+    n_states = len(transitions.rows)
+    capacity = n_states + SPARE
+    theta = Theta(
+        key=key,
+        gamma=hyper.gamma,
+        kappa=hyper.kappa,
+        size=np.zeros(3, np.int64),
+        beta=np.empty(capacity),
+        left=np.empty(capacity),
+        stick=np.empty(4, np.uint64),
+        row_of=np.empty(capacity, np.int64),
+        mass=np.full(capacity + 1, hyper.alpha),
+        rows=np.empty((capacity + 1, capacity)),
+        rest=np.empty(capacity + 1),
+        tail=np.empty(capacity + 1),
+        reach=np.zeros((capacity + 1, capacity)),
+        streams=np.empty((capacity + 1, 4), np.uint64),
+    )
+    theta.mass[0] = hyper.concentration
+    sticks.start(theta, transitions.beta, transitions.initial, transitions.rows)
+    while not sticks.break_until(theta, threshold):
+        theta = grow(theta)
+    order = np.empty(theta.size[0], np.int64)
+    sticks.arrange(theta, threshold, order)
+    return theta, order
+
+
+def grow(theta: Theta) -> Theta:
+    """The same θ in arrays with more room: for columns, rows, or both, whichever is short."""
+    n_rows, n_columns = theta.rows.shape
+    more_rows = n_rows if theta.size[1] > n_rows // 2 else 0
+    more_columns = n_columns if theta.size[0] > n_columns // 2 else 0
+
+    def pad(array: FloatArray, rows: int, columns: int = 0) -> FloatArray:
+        out = np.zeros((len(array) + rows, *(size + columns for size in array.shape[1:])), array.dtype)
+        out[tuple(slice(size) for size in array.shape)] = array
+        return out
+
+    mass = np.full(n_rows + more_rows, theta.mass[1])
+    mass[0] = theta.mass[0]
+    return theta._replace(
+        beta=pad(theta.beta, more_columns),
+        left=pad(theta.left, more_columns),
+        row_of=pad(theta.row_of, more_columns),
+        mass=mass,
+        rows=pad(theta.rows, more_rows, more_columns),
+        rest=pad(theta.rest, more_rows),
+        tail=pad(theta.tail, more_rows),
+        reach=pad(theta.reach, more_rows, more_columns),
+        streams=pad(theta.streams, more_rows),
+    )
+
+
+def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> Phi:
+    """φ for at least `n_states` states, fresh ones drawn from H in batches that depend on the key alone."""
+    while len(phi[0]) < n_states:
+        size = len(phi[0])
+        phi = join(phi, emission.sample_prior(np.random.default_rng([int(key), size]), size))
+    return phi
+
+
+def compact(path: IntArray, theta: Theta, order: IntArray, n_before: int) -> tuple[IntArray, FloatArray, int]:
+    """Keep the states the path visits and fold the others into the leftover.
+
+    States keep their order from sweep to sweep, newborn ones come last; returns the path in the new labels, β over
+    them, and how many are newborn.
+    """
+    n_states = int(theta.size[0])
+    beta = theta.beta[:n_states]
+    label = np.full(n_states, -1)
+    counts.mark_visited(path, label)
+    rank = np.arange(n_states)
+    rank[: len(order)] = order
+    kept = np.flatnonzero(label == 0)
+    kept = kept[np.argsort(rank[kept])]
+    label[kept] = np.arange(len(kept))
+    counts.relabel(path, label)
+    leftover = theta.left[n_states - 1] + beta[label < 0].sum()
+    return path, np.append(beta[kept], leftover), int(np.sum(rank[kept] >= n_before))
