@@ -1,0 +1,288 @@
+"""Proofs by computation: is a sampler's law the posterior's law?
+
+`exact_posterior` gives the posterior over all set partitions of a tiny series in closed form, `partition_test` holds a
+sampler against it, and `geweke` tests the whole sweep, hyperparameters and emissions included. Use them on your own
+emissions and samplers:
+
+    result = ihmm.testing.geweke(ihmm.Model(MyEmission()), lengths=[5])
+    assert result.p_value > 1e-4, result
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import gammaln, logsumexp, roots_genlaguerre, roots_jacobi
+
+from ihmm import _checks
+from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.gibbs import initial_draw, sweep
+from ihmm.model import Data, Draw, Model
+from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
+from ihmm.samplers import ParticleGibbs, Sampler
+from ihmm.simulate import draw_prior
+
+Partition = tuple[int, ...]
+NODES = 48  # of each quadrature over a free hyperparameter
+EVIDENCE_DRAWS = 200_000  # from H, for emissions that cannot integrate φ out themselves
+
+
+@dataclass(frozen=True)
+class LawTest:
+    """z-scores of a sampler's averages against the law it should have."""
+
+    names: tuple[str, ...]
+    expected: FloatArray
+    observed: FloatArray
+    z: FloatArray
+    p_value: float
+    """Probability of a |z| as large as the largest one, all of them taken into account (Bonferroni)."""
+
+    def __repr__(self) -> str:
+        order = np.argsort(-np.abs(self.z))[:8]
+        rows = [
+            f"  {self.names[i]:<40} expected {self.expected[i]:9.5f}  observed {self.observed[i]:9.5f}  z {self.z[i]:+6.2f}"
+            for i in order
+        ]
+        return "\n".join([f"LawTest: {len(self.z)} averages, p-value {self.p_value:.2g}; the largest |z|:", *rows])
+
+
+def exact_posterior(model: Model, y: Any) -> dict[Partition, float]:
+    """Posterior probability of every set partition of the steps by state, for a tiny series.
+
+    A partition is written as states in order of appearance, several sequences end to end: (0, 0, 1, 0). The number of
+    partitions grows as the Bell numbers (203 for 6 steps, 4140 for 8). π and β are integrated in closed form, free
+    hyperparameters by Gauss quadrature, φ by `log_evidence`, or by Monte Carlo for emissions without it.
+    """
+    data = model.observe(y)
+    if len(data.y) > 9:
+        raise ValueError(f"exact_posterior enumerates set partitions: at most 9 steps in all, got {len(data.y)}")
+    evidence = _Evidence(model, data.y)
+    partitions = list(set_partitions(len(data.y)))
+    log_weight = np.array(
+        [
+            log_path_probability(model.prior, np.array(partition), data.offsets) + evidence.of(partition)
+            for partition in partitions
+        ]
+    )
+    probability = np.exp(log_weight - logsumexp(log_weight))
+    return dict(zip(partitions, probability.tolist(), strict=True))
+
+
+def partition_test(
+    model: Model, y: Any, sampler: Sampler | None = None, *, sweeps: int = 20_000, seed: int = 0
+) -> LawTest:
+    """Run one chain on a tiny series and compare how often it visits each set partition with the exact posterior."""
+    _checks.count("sweeps", sweeps, least=1000)
+    exact = exact_posterior(model, y)
+    index = {partition: i for i, partition in enumerate(exact)}
+    rng = np.random.default_rng(seed)
+    data = model.observe(y)
+    draw = initial_draw(rng, data, model, np.zeros(len(data.y), np.int64))
+    visits = np.empty(sweeps, np.int64)
+    for i in range(sweeps):
+        draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs())
+        visits[i] = index[canonical(draw.states)]
+
+    # partitions that are common enough to be judged, the others together, and the number of states
+    probability = np.array(list(exact.values()))
+    common = np.flatnonzero(probability * sweeps >= 200)
+    n_states = np.array([max(partition) + 1 for partition in exact])
+    functionals = np.zeros((len(exact), len(common) + 2))
+    functionals[common, np.arange(len(common))] = 1
+    functionals[:, -2] = ~np.isin(np.arange(len(exact)), common)
+    functionals[:, -1] = n_states
+    names = [*("".join(map(str, list(exact)[i])) for i in common), "rare partitions", "number of states"]
+    return compare(names, probability @ functionals, np.zeros(len(names)), functionals[visits])
+
+
+def geweke(
+    model: Model,
+    lengths: list[int],
+    sampler: Sampler | None = None,
+    *,
+    sweeps: int = 20_000,
+    seed: int = 0,
+    functionals: Callable[[Model, Data, Draw], dict[str, float]] | None = None,
+) -> LawTest:
+    """Geweke's joint distribution test of one whole sweep.
+
+    Draws from the prior, (θ, s) and then y, have the same law as a chain that alternates a sweep of (θ, s) given y with
+    fresh y given (θ, s). Averages of label-invariant quantities and of all their products are compared; products catch
+    mistakes of order and dependence that means do not see.
+    """
+    _checks.count("sweeps", sweeps, least=1000)
+    measure = functionals or standard_functionals
+    rng = np.random.default_rng(seed)
+    direct = [measure(model, *_direct(rng, model, lengths)) for _ in range(sweeps)]
+
+    data, draw = _direct(rng, model, lengths)
+    successive = []
+    for _ in range(sweeps):
+        draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs())
+        data = _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths)
+        successive.append(measure(model, data, draw))
+
+    names, left = _with_products(direct)
+    _, right = _with_products(successive)
+    moving = left.std(axis=0) > 0
+    names = [name for name, keep in zip(names, moving, strict=True) if keep]
+    left, right = left[:, moving], right[:, moving]
+    return compare(names, left.mean(axis=0), left.std(axis=0) / np.sqrt(sweeps), right)
+
+
+def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, float]:
+    """Label-invariant quantities with finite variance that between them touch every part of a draw."""
+    states, (beta, initial, rows), phi, hyper = draw
+    first, last = states[0], states[-1]
+    fit = model.emission.log_density_at(data.y, states, phi)
+    values = {
+        "n_states": draw.n_states,
+        "log gamma": np.log(hyper.gamma),
+        "log concentration": np.log(hyper.concentration),
+        "stickiness": hyper.stickiness,
+        "max beta": beta[:-1].max(),
+        "beta of first": beta[first],
+        "initial of first": initial[first],
+        "initial rest": initial[-1],
+        "max pi": rows[:, :-1].max(),
+        "self transition": rows[first, first],
+        "first to last": rows[first, last],
+        "row rest": rows[last, -1],
+        "stays": np.mean(states[1:] == states[:-1]),
+        "fit": np.arctan(fit.mean()),
+        "y first": np.arctan(np.mean(data.y[0])),
+        "y last": np.arctan(np.mean(data.y[-1])),
+    }
+    for name, field in zip(type(phi)._fields, phi, strict=True):
+        values[f"{name} of first"] = np.arctan(np.ravel(field[first])[0])
+        values[f"{name} of last"] = np.arctan(np.ravel(field[last])[0])
+    return {name: float(value) for name, value in values.items()}
+
+
+def compare(names: list[str], expected: FloatArray, error: FloatArray, chain: FloatArray, batches: int = 100) -> LawTest:
+    """z-scores of a chain's averages, their standard errors from batch means (Student's t for the p-value)."""
+    size = len(chain) // batches
+    means = chain[: size * batches].reshape(batches, size, -1).mean(axis=1)
+    observed = means.mean(axis=0)
+    spread = np.sqrt(means.var(axis=0, ddof=1) / batches + error**2)
+    gap = observed - expected
+    z = np.divide(gap, spread, out=np.where(np.abs(gap) < 1e-9, 0.0, np.inf), where=spread > 0)
+    p_value = min(1.0, len(z) * 2 * float(stats.t.sf(np.abs(z).max(), batches - 1)))
+    return LawTest(tuple(names), expected, observed, z, p_value)
+
+
+def set_partitions(n: int) -> Iterator[Partition]:
+    """All set partitions of n steps, as states in order of appearance."""
+
+    def extend(prefix: Partition, used: int) -> Iterator[Partition]:
+        if len(prefix) == n:
+            yield prefix
+        else:
+            for state in range(used + 1):
+                yield from extend((*prefix, state), max(used, state + 1))
+
+    return extend((), 0)
+
+
+def canonical(states: IntArray) -> Partition:
+    """States renamed in order of appearance."""
+    names: dict[int, int] = {}
+    return tuple(names.setdefault(state, len(names)) for state in states.tolist())
+
+
+def log_path_probability(prior: HDPPrior, states: IntArray, offsets: IntArray) -> float:
+    """log p(partition) with β, π and the free hyperparameters integrated out.
+
+    Given (c, ρ) every cell of the transition counts is a rising factorial Π_i (a β_k + b + i), a polynomial in β_k;
+    multiplied out, E[Π β_k^{m_k}] over GEM(γ) and all labellings is γ^K Γ(γ)/Γ(γ+M) Π Γ(m_k), M = Σ m_k.
+    """
+    n_states = int(states.max()) + 1
+    counts = np.zeros((n_states + 1, n_states), np.int64)
+    for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
+        np.add.at(counts, (np.append(0, states[begin : end - 1] + 1), states[begin:end]), 1)
+
+    c, weight_c = _nodes(prior.concentration)
+    rho, weight_rho = _nodes(prior.stickiness)
+    c, rho = (grid.ravel() for grid in np.meshgrid(c, rho))
+    weight = np.outer(weight_rho, weight_c).ravel()
+
+    power_sum = np.ones((len(c), 1))  # coefficient of "M tables in all", by hyperparameter node
+    for k in range(n_states):
+        column = np.ones((len(c), 1))
+        for j in range(n_states + 1):
+            slope = c if j == 0 else c * (1 - rho)
+            bias = c * rho if j == k + 1 else np.zeros_like(c)
+            for i in range(counts[j, k]):
+                column = _times(column, np.stack([bias + i, slope], axis=1))
+        column[:, 0] = 0  # every visited state is entered through β at least once
+        column[:, 1:] *= np.exp(gammaln(np.arange(1, column.shape[1])))
+        power_sum = _times(power_sum, column)
+    customers = counts.sum(axis=1)
+    log_rows = (gammaln(c)[:, None] - gammaln(c[:, None] + customers)).sum(axis=1)
+
+    gamma, weight_gamma = _nodes(prior.gamma)
+    tables = np.arange(power_sum.shape[1])
+    sticks = np.exp(n_states * np.log(gamma)[:, None] + gammaln(gamma)[:, None] - gammaln(gamma[:, None] + tables))
+    return float(np.log(weight * np.exp(log_rows) @ power_sum @ (weight_gamma @ sticks)))
+
+
+class _Evidence:
+    """log Π_k ∫ Π_{t: s_t = k} f(y_t|φ) H(dφ), each block of steps computed once."""
+
+    def __init__(self, model: Model, y: Array) -> None:
+        self._known: dict[Partition, float] = {}
+        if hasattr(model.emission, "log_evidence"):
+            self._of_block = lambda block: model.emission.log_evidence(y[list(block)])  # type: ignore[attr-defined]
+        else:
+            phi = model.emission.sample_prior(np.random.default_rng(1), EVIDENCE_DRAWS)
+            table = model.emission.log_density(y, phi)
+            self._of_block = lambda block: logsumexp(table[list(block)].sum(axis=0)) - np.log(EVIDENCE_DRAWS)
+
+    def of(self, partition: Partition) -> float:
+        total = 0.0
+        for k in range(max(partition) + 1):
+            block = tuple(t for t, state in enumerate(partition) if state == k)
+            if block not in self._known:
+                self._known[block] = float(self._of_block(block))
+            total += self._known[block]
+        return total
+
+
+def _nodes(quantity: float | GammaPrior | BetaPrior) -> tuple[FloatArray, FloatArray]:
+    """Quadrature nodes and weights (summing to one) of a hyperparameter's prior; a fixed one is a single node."""
+    if isinstance(quantity, GammaPrior):
+        nodes, weights = roots_genlaguerre(NODES, quantity.shape - 1)
+        return nodes / quantity.rate, weights / weights.sum()
+    if isinstance(quantity, BetaPrior):
+        nodes, weights = roots_jacobi(NODES, quantity.b - 1, quantity.a - 1)
+        return (1 + nodes) / 2, weights / weights.sum()
+    return np.array([float(quantity)]), np.ones(1)
+
+
+def _times(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Product of polynomials, row by row."""
+    out = np.zeros((len(left), left.shape[1] + right.shape[1] - 1))
+    for i in range(right.shape[1]):
+        out[:, i : i + left.shape[1]] += left * right[:, i : i + 1]
+    return out
+
+
+def _direct(rng: np.random.Generator, model: Model, lengths: list[int]) -> tuple[Data, Draw]:
+    draw = draw_prior(rng, model, lengths)
+    return _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths), draw
+
+
+def _observe(model: Model, y: Array, lengths: list[int]) -> Data:
+    return Data(y, np.concatenate([[0], np.cumsum(lengths)]), model.emission.log_marginal(y))
+
+
+def _with_products(rows: list[dict[str, float]]) -> tuple[list[str], FloatArray]:
+    """The functionals and the products of all pairs of them."""
+    names = list(rows[0])
+    values = np.array([list(row.values()) for row in rows])
+    left, right = np.triu_indices(len(names))
+    products = [f"{names[i]} × {names[j]}" for i, j in zip(left, right, strict=True)]
+    return [*names, *products], np.hstack([values, values[:, left] * values[:, right]])
