@@ -1,0 +1,56 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench coverage clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo  ## Run the demonstration
+	@$(BIN)/python examples/demo.py
+
+test: lint  ## Check style, types and layers, then run every test
+	@$(BIN)/pytest --quiet -n auto --dist worksteal
+
+lint: $(VENV)/.dev  ## Check style, types and layers
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { echo "Some files need formatting: run 'make format'."; exit 1; }
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.dev  ## Format the code and fix what can be fixed
+	@$(BIN)/ruff check --fix --quiet || true
+	@$(BIN)/ruff format
+
+bench: $(VENV)/.demo  ## Time the samplers
+	@$(BIN)/python benchmarks/bench.py
+
+# Compiled kernels are invisible to coverage, so they run as plain Python: fast tests only. NumPy then warns of the
+# 64-bit words of the random streams wrapping round, as they should.
+coverage: $(VENV)/.dev  ## Measure coverage of the fast tests, kernels included
+	@NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest --quiet -m "not law and not slow" \
+		-W "ignore:overflow encountered in scalar:RuntimeWarning"
+	@$(BIN)/coverage report
+
+clean:  ## Remove the environment, caches and build products
+	@rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find src tests examples benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# One environment, two fillings: .demo has what the examples need, .dev has everything.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "ihmm needs Python 3.11 or newer: try 'make PYTHON=python3.11'."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	@echo "Installing ihmm in $(VENV)"
+	@$(PIP) install --editable ".[plots]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "Installing ihmm and its development tools in $(VENV)"
+	@$(PIP) install --editable ".[dev]"
+	@touch $@ $(VENV)/.demo
