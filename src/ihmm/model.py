@@ -82,13 +82,6 @@ class Model:
         return Data(values, sequences.offsets, np.ascontiguousarray(self.emission.log_marginal(values)))
 
 
-def log_joint(model: Model, data: Data, draw: Draw, counts: IntArray) -> float:
-    """log p(s, y | π, φ) = Σ log π(s_t | s_{t−1}) + Σ log f(y_t | φ_{s_t}) (T15 §2.1), from transition counts (K + 1, K)."""
-    beta, initial, rows = draw.transitions
-    log_rows = np.log(np.vstack([initial[:-1], rows[:, :-1]]))
-    return float((counts * log_rows).sum() + model.emission.log_density_at(data.y, draw.states, draw.phi).sum())
-
-
 _EMISSION_METHODS = (
     "validate",
     "log_density",

@@ -72,9 +72,8 @@ def grow(theta: Theta) -> Theta:
 
 def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> Phi:
     """φ for at least `n_states` states, fresh ones drawn from H in batches that depend on the key alone."""
-    while len(phi[0]) < n_states:
-        size = len(phi[0])
-        phi = join(phi, emission.sample_prior(np.random.default_rng([int(key), size]), size))
+    while (size := len(phi[0])) < n_states:
+        phi = join(phi, emission.sample_prior(np.random.default_rng([int(key), size]), max(size, SPARE)))
     return phi
 
 
@@ -85,14 +84,10 @@ def compact(path: IntArray, theta: Theta, order: IntArray, n_before: int) -> tup
     them, and how many are newborn.
     """
     n_states = int(theta.size[0])
-    beta = theta.beta[:n_states]
-    label = np.full(n_states, -1)
-    counts.mark_visited(path, label)
     rank = np.arange(n_states)
     rank[: len(order)] = order
-    kept = np.flatnonzero(label == 0)
-    kept = kept[np.argsort(rank[kept])]
-    label[kept] = np.arange(len(kept))
-    counts.relabel(path, label)
-    leftover = theta.left[n_states - 1] + beta[label < 0].sum()
-    return path, np.append(beta[kept], leftover), int(np.sum(rank[kept] >= n_before))
+    kept = counts.compact(path, rank)
+    beta = np.empty(len(kept) + 1)
+    beta[:-1] = theta.beta[kept]
+    beta[-1] = max(1 - beta[:-1].sum(), theta.left[n_states - 1])
+    return path, beta, int((rank[kept] >= n_before).sum())

@@ -23,17 +23,6 @@ def count_transitions(states, offsets, n_states):
 
 
 @jit
-def draw_tables(stream, counts, concentration):
-    """m_jk: tables of n_jk customers in a restaurant of the given concentration, cell by cell."""
-    tables = np.zeros_like(counts)
-    for j in range(counts.shape[0]):
-        for k in range(counts.shape[1]):
-            if counts[j, k] > 0:
-                tables[j, k] = count_tables(stream, counts[j, k], concentration[j, k])
-    return tables
-
-
-@jit
 def count_tables(stream, customers, concentration):
     """Σ_i Bernoulli(a / (a + i)), i = 0 … n − 1: the first customer always opens a table.
 
@@ -71,14 +60,26 @@ def log_ratio(i, a):
 
 
 @jit
-def relabel(path, new_label):
-    """Replace every state by its new label, in place."""
-    for t in range(len(path)):
-        path[t] = new_label[path[t]]
+def compact(path, rank):
+    """Rename the states of the path 0 … K − 1 in order of `rank`, in place; returns the old names of those kept.
 
-
-@jit
-def mark_visited(path, label):
-    """Set label[k] = 0 for every state on the path."""
+    `rank` is a permutation of the states.
+    """
+    n_states = len(rank)
+    visited = np.zeros(n_states, np.bool_)
     for t in range(len(path)):
-        label[path[t]] = 0
+        visited[path[t]] = True
+    by_rank = np.empty(n_states, np.int64)
+    for k in range(n_states):
+        by_rank[rank[k]] = k
+    kept = np.empty(n_states, np.int64)
+    label = np.empty(n_states, np.int64)
+    n_kept = 0
+    for k in by_rank:
+        if visited[k]:
+            kept[n_kept] = k
+            label[k] = n_kept
+            n_kept += 1
+    for t in range(len(path)):
+        path[t] = label[path[t]]
+    return kept[:n_kept]

@@ -5,10 +5,10 @@ The look-ahead form: at step t the N−1 free particles are drawn from
     P(s_t = k) ∝ Σ_i w_i π(k | s^i_{t−1}) f(y_t | φ_k)      k ∈ V, scored explicitly
     P(tail)    ∝ Σ_i w_i r(s^i_{t−1}) g_t                    then k in the tail with probability π_jk / r_j
 
-and keep as weight what the proposal left out: 1 in V, f(y_t|φ_k)/g_t in the tail. Two facts make this cheap.
-Particles in the same state are exchangeable, so a step is stored as pairs (state, how many). And the parent of a particle in
-state k is i with probability ∝ w_i π(k | s^i_{t−1}), the reference particle (ancestor sampling) and the others alike, so
-parents need to be drawn only for the one path that is traced back.
+and keep as weight what the proposal left out: 1 in V, f(y_t|φ_k)/g_t in the tail. Two facts make this cheap. Particles in
+the same state are exchangeable, so a step is stored as pairs (state, how many). And the parent of a particle in state k
+is i with probability ∝ w_i π(k | s^i_{t−1}), for the reference particle (ancestor sampling) as for the others, so parents
+need to be drawn only for the one path that is traced back.
 
 The prior proposal is the case V = ∅, g = 1.
 """
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm.kernels._jit import jit
-from ihmm.kernels.draws import seed_stream, uniform
+from ihmm.kernels.draws import copy_stream, seed_stream, uniform
 from ihmm.kernels.sticks import break_stick, open_row
 
 GROW, NOTHING = -1, -2  # what a step may need: room in θ's arrays, or nothing more
@@ -27,12 +27,16 @@ LINEAR_SEARCH = 48
 
 
 class Cloud(NamedTuple):
-    """The particles of every step as pairs: those of step t stand at first[t] … first[t+1] − 1."""
+    """The particles of every step as pairs; those of step t stand at first[t] … first[t+1] − 1.
+
+    Pair 0 belongs to no step: it is the initial row, the parent of every sequence's first step.
+    """
 
     first: np.ndarray  # (T + 1,)
-    state: np.ndarray  # (T·N,)
-    count: np.ndarray  # (T·N,)
-    weight: np.ndarray  # (T·N,): written and read only for states in the tail
+    state: np.ndarray  # (1 + T·N,)
+    row: np.ndarray  # (1 + T·N,): the state's row in θ
+    number: np.ndarray  # (1 + T·N,): how many particles
+    mass: np.ndarray  # (1 + T·N,): their weight taken together
 
 
 class Density(NamedTuple):
@@ -49,89 +53,92 @@ class Density(NamedTuple):
 def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, key, stream):
     """Run the particles from step t on. Returns (stop, NOTHING), or (t, k): step t needs the density of
     tail state k, or more room (k = GROW). Supply it and call again: the step is replayed with the same numbers."""
-    n_explicit = theta.size[2]
-    row, mass = np.empty(n_particles, np.int64), np.empty(n_particles)
-    mixture, reach = np.empty(n_explicit), np.empty(n_explicit)
+    rows, row_of, row_tail, n_explicit = theta.rows, theta.row_of, theta.tail, theta.size[2]
+    first, state, row, number, mass = cloud
+    explicit, marginal, offset = density.explicit, density.marginal, density.begin
+    share, reach = np.empty(n_explicit), np.empty(n_explicit)
     slot = np.full(len(theta.beta), -1)
     before = np.empty(4, np.uint64)
-    n_parents = 0
-    if t < stop and sequence[t] < 0:
-        n_parents = gather_parents(theta, cloud, t - 1, row, mass)
     while t < stop:
-        if sequence[t] >= 0:  # a sequence begins: one parent, the initial row
+        if sequence[t] >= 0:
             seed_stream(stream, key, sequence[t])
-            row[0], mass[0], n_parents = 0, 1.0, 1
-        before[:] = stream
+        begin = end = first[t]
+        parents = 0 if sequence[t] >= 0 else first[t - 1]
+        last_parent = 0 if sequence[t] >= 0 else begin - 1
+        copy_stream(stream, before)
 
-        # Propose: one cumulative row serves all particles
-        b = t - density.begin
-        tail = mix_rows(theta, row, mass, n_parents, mixture)
+        # Propose: one distribution over V and the tail serves all particles, since their parents are mixed into it
+        tail = mix_rows(rows, row_tail, row, mass, parents, last_parent, share)
         total = 0.0
         for k in range(n_explicit):
-            total += mixture[k] * density.explicit[k, b]
+            total += share[k] * explicit[k, t - offset]
             reach[k] = total
-        everything = total + tail * density.marginal[b]
+        everything = total + tail * marginal[t - offset]
 
-        n_pairs, begin = 0, cloud.first[t]
+        # The reference first; its state often has most of the mass, so it is tried before the others are searched
+        k = reference[t]
+        state[begin], number[begin] = k, 1
+        slot[k] = begin
+        end = begin + 1
+        low = reach[k - 1] if 0 < k < n_explicit else 0.0
+        high = reach[k] if k < n_explicit else 0.0
         needed = NOTHING
-        for i in range(n_particles):
-            if i == n_particles - 1:
-                k = reference[t]
+        for _ in range(n_particles - 1):
+            u = uniform(stream) * everything
+            if low <= u < high:
+                number[begin] += 1
+                continue
+            if u < total:
+                k = search(reach, 0, n_explicit, u)
             else:
-                u = uniform(stream) * everything
-                if u < total:
-                    k = search(reach, 0, n_explicit, u)
-                else:
-                    k = draw_tail(stream, theta, row, mass, n_parents, tail)
-                    if k == GROW:
-                        needed = GROW
-                        break
+                k = draw_tail(stream, theta, cloud, parents, last_parent, tail)
+                if k == GROW:
+                    needed = GROW
+                    break
             if slot[k] < 0:
-                slot[k] = begin + n_pairs
-                cloud.state[begin + n_pairs], cloud.count[begin + n_pairs] = k, 0
-                n_pairs += 1
-            cloud.count[slot[k]] += 1
-        for p in range(begin, begin + n_pairs):
-            slot[cloud.state[p]] = -1
+                slot[k] = end
+                state[end], number[end] = k, 0
+                end += 1
+            number[slot[k]] += 1
 
         # Weigh: only the tail has anything to correct
-        if needed == NOTHING:
-            needed = weigh(theta, density, cloud, b, begin, begin + n_pairs)
+        in_tail = False
+        for p in range(begin, end):
+            k = state[p]
+            slot[k] = -1
+            row[p], mass[p] = row_of[k], number[p]
+            in_tail |= k >= n_explicit or row[p] < 0
+        if in_tail and needed == NOTHING:
+            needed = weigh_tail(theta, density, cloud, t, begin, end)
         if needed != NOTHING:
-            stream[:] = before
+            copy_stream(before, stream)
             return t, needed
-        cloud.first[t + 1] = begin + n_pairs
-        n_parents = gather_parents(theta, cloud, t, row, mass)
+        first[t + 1] = end
         t += 1
     return t, NOTHING
 
 
 @jit
-def mix_rows(theta, row, mass, n_parents, mixture):
-    """Σ_i w_i π(k | s^i) for k in V, and Σ_i w_i r(s^i)."""
-    n_explicit = len(mixture)
-    tail = 0.0
-    for d in range(n_parents):
-        weight, source = mass[d], theta.rows[row[d]]
-        tail += weight * theta.tail[row[d]]
-        if d == 0:
-            for k in range(n_explicit):
-                mixture[k] = weight * source[k]
-        else:
-            for k in range(n_explicit):
-                mixture[k] += weight * source[k]
+def mix_rows(rows, row_tail, row, mass, begin, last, mixture):
+    """Σ_i w_i π(k | s^i) for k in V; returns Σ_i w_i r(s^i)."""
+    tail = mass[begin] * row_tail[row[begin]]
+    for k in range(len(mixture)):
+        mixture[k] = mass[begin] * rows[row[begin], k]
+    for p in range(begin + 1, last + 1):
+        tail += mass[p] * row_tail[row[p]]
+        for k in range(len(mixture)):
+            mixture[k] += mass[p] * rows[row[p], k]
     return tail
 
 
 @jit
-def draw_tail(stream, theta, row, mass, n_parents, tail):
+def draw_tail(stream, theta, cloud, parent, last, tail):
     """Choose a parent by the mass of its tail, walk that tail, and break sticks until the draw lands."""
     u = uniform(stream) * tail
-    d = 0
-    while d < n_parents - 1 and u >= mass[d] * theta.tail[row[d]]:
-        u -= mass[d] * theta.tail[row[d]]
-        d += 1
-    r = row[d]
+    while parent < last and u >= cloud.mass[parent] * theta.tail[cloud.row[parent]]:
+        u -= cloud.mass[parent] * theta.tail[cloud.row[parent]]
+        parent += 1
+    r = cloud.row[parent]
     u = uniform(stream) * theta.tail[r]
     n_states = theta.size[0]
     while n_states == theta.size[2] or u >= theta.reach[r, n_states - 1]:
@@ -163,78 +170,82 @@ def search(reach, low, high, u):
 
 
 @jit
-def weigh(theta, density, cloud, b, begin, end):
-    """Give the pairs of one step their weights, and a row to every state. Returns what is missing."""
-    n_explicit = theta.size[2]
-    top, in_tail = -math.inf, False
+def weigh_tail(theta, density, cloud, t, begin, end):
+    """Open the rows that the pairs of a step lack, and correct the weights of a step with particles in the tail."""
+    n_explicit, b = theta.size[2], t - density.begin
+    top = -math.inf
     for p in range(begin, end):
         k = cloud.state[p]
         if theta.row_of[k] < 0:
             if theta.size[1] == len(theta.rest):
                 return GROW
             open_row(theta, k)
+        cloud.row[p] = theta.row_of[k]
         if k < n_explicit:
-            cloud.weight[p] = 1.0
             top = max(top, 0.0)
         elif density.column_of[k] < 0:
             return k
         else:
-            in_tail = True
-            cloud.weight[p] = density.log_tail[density.column_of[k], b]
-            top = max(top, cloud.weight[p])
-    if in_tail:
-        for p in range(begin, end):
-            log_weight = 0.0 if cloud.state[p] < n_explicit else cloud.weight[p]
-            cloud.weight[p] = math.exp(log_weight - top)
-    return NOTHING
-
-
-@jit
-def gather_parents(theta, cloud, t, row, mass):
-    """Rows and total weights of the particles of step t."""
-    begin, end = cloud.first[t], cloud.first[t + 1]
+            top = max(top, density.log_tail[density.column_of[k], b])
     for p in range(begin, end):
-        row[p - begin] = theta.row_of[cloud.state[p]]
-        mass[p - begin] = cloud.count[p] * cloud.weight[p]
-    return end - begin
+        k = cloud.state[p]
+        log_weight = 0.0 if k < n_explicit else density.log_tail[density.column_of[k], b]
+        cloud.mass[p] = cloud.number[p] * math.exp(log_weight - top)
+    return NOTHING
 
 
 @jit
 def trace_back(theta, cloud, reference, sequence, key, ancestor_sampling, path):
     """Draw the new path, last step first: P(parent = i) ∝ w_i π(s_t | s^i_{t−1})."""
     stream = np.empty(4, np.uint64)
-    last = len(path) - 1
-    for end in range(last, -1, -1):
-        if sequence[end] < 0:
+    end = len(path)
+    for begin in range(end - 1, -1, -1):
+        if sequence[begin] < 0:
             continue
-        seed_stream(stream, key, sequence[end])
-        child, on_reference = -1, False
-        for t in range(last, end - 1, -1):
-            if on_reference:
-                child = reference[t]
-            else:
-                p = draw_pair(stream, theta, cloud, t, child)
-                child = cloud.state[p]
-                if not ancestor_sampling and child == reference[t]:
-                    on_reference = uniform(stream) * cloud.count[p] < 1.0
-            path[t] = child
-        last = end - 1
+        seed_stream(stream, key, sequence[begin])
+        p = draw_pair(stream, cloud.mass[cloud.first[end - 1] : cloud.first[end]]) + cloud.first[end - 1]
+        trace_sequence(stream, theta, cloud, reference, ancestor_sampling, p, begin, end, path)
+        end = begin
 
 
 @jit
-def draw_pair(stream, theta, cloud, t, child):
-    """A pair of step t by weight, times the probability of going on to `child` (−1: nothing follows)."""
-    begin, end = cloud.first[t], cloud.first[t + 1]
-    if end - begin == 1:
-        return begin
+def trace_sequence(stream, theta, cloud, reference, ancestor_sampling, p, begin, end, path):
+    """Follow parents from pair p of the last step to the first. Without ancestor sampling the reference particle,
+    one of those in its state, keeps its own past."""
+    weight = np.empty(cloud.number[0])
+    state = cloud.state[p]
+    path[end - 1] = state
+    on_reference = not ancestor_sampling and is_reference(stream, cloud, p, reference[end - 1])
+    for t in range(end - 2, begin - 1, -1):
+        if on_reference:
+            path[t] = reference[t]
+            continue
+        low, high = cloud.first[t], cloud.first[t + 1]
+        p = low
+        if high - low > 1:
+            for q in range(low, high):
+                weight[q - low] = cloud.mass[q] * theta.rows[cloud.row[q], state]
+            p += draw_pair(stream, weight[: high - low])
+        state = cloud.state[p]
+        path[t] = state
+        on_reference = not ancestor_sampling and is_reference(stream, cloud, p, reference[t])
+
+
+@jit
+def draw_pair(stream, weight):
+    """An index with probability proportional to its weight."""
     total = 0.0
-    for p in range(begin, end):
-        step = 1.0 if child < 0 else theta.rows[theta.row_of[cloud.state[p]], child]
-        total += cloud.count[p] * cloud.weight[p] * step
+    for q in range(len(weight)):
+        total += weight[q]
     u = uniform(stream) * total
-    for p in range(begin, end - 1):
-        step = 1.0 if child < 0 else theta.rows[theta.row_of[cloud.state[p]], child]
-        u -= cloud.count[p] * cloud.weight[p] * step
+    for q in range(len(weight) - 1):
+        u -= weight[q]
         if u < 0.0:
-            return p
-    return end - 1
+            return q
+    return len(weight) - 1
+
+
+@jit
+def is_reference(stream, cloud, p, reference_state):
+    """Whether a particle of pair p is the reference: one of the `number` in its state."""
+    return cloud.state[p] == reference_state and uniform(stream) * cloud.number[p] < 1.0

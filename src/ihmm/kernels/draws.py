@@ -25,6 +25,12 @@ def seed_stream(stream, key, number):
 
 
 @jit
+def copy_stream(source, target):
+    for i in range(4):
+        target[i] = source[i]
+
+
+@jit
 def mix(word):
     """splitmix64's finaliser."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -79,3 +85,10 @@ def split(stream, a, b):
     """(v, 1 − v) with v ~ Beta(a, b); neither is ever zero."""
     difference = log_gamma(stream, max(a, FLOOR)) - log_gamma(stream, max(b, FLOOR))
     return max(1.0 / (1.0 + math.exp(-difference)), FLOOR), max(1.0 / (1.0 + math.exp(difference)), FLOOR)
+
+
+@jit
+def log_beta(stream, a, b):
+    """Logarithm of a Beta(a, b) draw."""
+    difference = log_gamma(stream, b) - log_gamma(stream, a)
+    return -(max(difference, 0.0) + math.log1p(math.exp(-abs(difference))))

@@ -45,7 +45,8 @@ def start(theta, beta, initial, rows):
         remaining += beta[k]
     for r in range(n_states + 1):
         source = initial if r == 0 else rows[r - 1]
-        theta.rows[r, :n_states] = source[:n_states]
+        for k in range(n_states):
+            theta.rows[r, k] = source[k]
         theta.rest[r] = source[n_states]
         seed_stream(theta.streams[r], theta.key, INITIAL if r == 0 else r - 1)
     for k in range(n_states):
@@ -119,14 +120,22 @@ def arrange(theta, threshold, order):
             order[last] = k
             last += 1
     remaining = theta.left[n_states - 1]
-    theta.beta[:n_states] = theta.beta[:n_states][order[:n_states]]
-    theta.row_of[:n_states] = theta.row_of[:n_states][order[:n_states]]
+    permute(theta.beta, order)
+    permute(theta.row_of, order)
     for k in range(n_states - 1, -1, -1):
         theta.left[k] = remaining
         remaining += theta.beta[k]
     for r in range(n_rows):
-        theta.rows[r, :n_states] = theta.rows[r, :n_states][order[:n_states]]
+        permute(theta.rows[r], order)
         sum_tail(theta, r)
+
+
+@jit
+def permute(values, order):
+    """values[order] in place of the first values."""
+    before = values[: len(order)].copy()
+    for k in range(len(order)):
+        values[k] = before[order[k]]
 
 
 @jit

@@ -20,7 +20,7 @@ from ihmm.model import Data, Draw, Model
 from ihmm.samplers._base import PassInfo, Path
 from ihmm.sticks import compact, extend_phi, grow, open_theta
 
-BLOCK = 4096  # steps whose densities are held at once
+BLOCK = 4000  # steps whose densities are held at once; not a power of two, whose columns would collide in the cache
 MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
 
 
@@ -122,8 +122,12 @@ def widen(density: Density, capacity: int) -> Density:
 
 
 def empty_cloud(n_steps: int, n_particles: int) -> Cloud:
-    size = n_steps * n_particles  # pages that no pair reaches are never touched
-    return Cloud(np.zeros(n_steps + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size))
+    """Room for every step's pairs, and pair 0: the initial row, of mass one."""
+    size = 1 + n_steps * n_particles  # pages that no pair reaches are never touched
+    integers = [np.empty(size, np.int32) for _ in range(3)]
+    cloud = Cloud(np.empty(n_steps + 1, np.int64), *integers, np.empty(size))
+    cloud.first[0], cloud.row[0], cloud.number[0], cloud.mass[0] = 1, 0, n_particles, 1.0
+    return cloud
 
 
 def sequence_starts(offsets: IntArray) -> IntArray:

@@ -1,0 +1,102 @@
+"""The law of the whole sweep with particle Gibbs as Step 1, against the exact posterior and the prior."""
+
+import numpy as np
+import pytest
+
+import ihmm
+from ihmm.kernels import sticks
+from ihmm.samplers import particle_gibbs
+from ihmm.testing import LawTest, geweke, partition_test
+
+pytestmark = pytest.mark.law
+
+ALARM = 1e-4  # a p-value below this is a broken sampler: seeds are fixed, so a test that passes keeps passing
+
+NORMAL_SERIES = [-1.0, -1.2, 1.5, 1.3, -0.8]
+SYMBOL_SERIES = [0, 0, 2, 1, 2]
+EMISSIONS = {
+    "normal-mean": (ihmm.NormalMean(noise=0.7, mean=0.0, scale=1.5), NORMAL_SERIES),
+    "normal": (ihmm.Normal(mean=0.0, strength=0.5, shape=2.0, rate=1.0), NORMAL_SERIES),
+    "categorical": (ihmm.Categorical(n_symbols=3, concentration=0.5), SYMBOL_SERIES),
+}
+PRIORS = {
+    "plain": ihmm.HDPPrior(gamma=1.5, concentration=1.0),
+    "sticky": ihmm.HDPPrior(gamma=1.5, concentration=2.0, stickiness=0.4),
+    "free": ihmm.HDPPrior(ihmm.GammaPrior(2, 1), ihmm.GammaPrior(2, 1)),
+    "sticky-free": ihmm.HDPPrior(ihmm.GammaPrior(2, 1), ihmm.GammaPrior(2, 1), ihmm.BetaPrior(2, 2)),
+}
+LAYOUTS = {"one sequence": [5], "several sequences": [3, 2]}
+
+
+def split(series: list[float], lengths: list[int]) -> list[np.ndarray]:
+    return np.split(np.array(series), np.cumsum(lengths)[:-1])
+
+
+@pytest.mark.parametrize("lengths", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("proposal", ["posterior", "prior"])
+@pytest.mark.parametrize("n_particles", [2, 5])
+@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+@pytest.mark.parametrize(("emission", "series"), EMISSIONS.values(), ids=EMISSIONS)
+def test_visits_every_partition_as_often_as_the_exact_posterior_says(
+    emission, series, prior, n_particles, proposal, lengths
+):
+    sampler = ihmm.ParticleGibbs(n_particles, proposal)
+    result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=6000, seed=3)
+    assert result.p_value > ALARM, result
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.03, 1e-6])
+@pytest.mark.parametrize("ancestor_sampling", [True, False])
+def test_any_threshold_with_and_without_ancestor_sampling_is_exact(threshold, ancestor_sampling):
+    emission, series = EMISSIONS["normal-mean"]
+    sampler = ihmm.ParticleGibbs(2, threshold=threshold, ancestor_sampling=ancestor_sampling)
+    result = partition_test(ihmm.Model(emission, PRIORS["sticky-free"]), series, sampler, sweeps=20_000, seed=5)
+    assert result.p_value > ALARM, result
+
+
+@pytest.mark.parametrize("lengths", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("proposal", ["posterior", "prior"])
+@pytest.mark.parametrize("prior", ["free", "sticky-free"])
+@pytest.mark.parametrize("emission", [case[0] for case in EMISSIONS.values()], ids=EMISSIONS)
+def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(emission, prior, proposal, lengths):
+    sampler = ihmm.ParticleGibbs(2, proposal)
+    result = geweke(ihmm.Model(emission, PRIORS[prior]), lengths, sampler, sweeps=8000, seed=7)
+    assert result.p_value > ALARM, result
+
+
+class TestTheLawTestsCanFail:
+    """Broken samplers, each of which looks fine in a plot."""
+
+    model = ihmm.Model(ihmm.NormalMean(noise=0.7, mean=0.0, scale=1.5), PRIORS["plain"])
+
+    def run(self, sampler: object = None, sweeps: int = 40_000) -> LawTest:
+        return partition_test(self.model, NORMAL_SERIES, sampler or ihmm.ParticleGibbs(2), sweeps=sweeps, seed=11)
+
+    def test_the_literal_proposal_of_the_paper_is_rejected(self, monkeypatch):
+        """T15 §3.2 scores the states of the reference explicitly and lumps everything else together."""
+
+        def open_theta_literally(draw, key, threshold):
+            theta, _ = particle_gibbs_open_theta(draw, key, np.inf)  # no stick broken before the pass
+            order = np.empty(theta.size[0], np.int64)
+            sticks.arrange(theta, 0.0, order)  # V = the states of the reference
+            return theta, order
+
+        particle_gibbs_open_theta = particle_gibbs.open_theta
+        assert self.run().p_value > ALARM
+        monkeypatch.setattr(particle_gibbs, "open_theta", open_theta_literally)
+        result = self.run()
+        assert result.p_value < 1e-8, result
+
+    def test_a_tail_without_its_weight_correction_is_rejected(self, monkeypatch):
+        def score_without_correction(*arguments):
+            density = score(*arguments)
+            density.log_tail[:] = 0.0
+            return density
+
+        score = particle_gibbs.score
+        monkeypatch.setattr(particle_gibbs, "score", score_without_correction)
+        monkeypatch.setattr(
+            particle_gibbs, "add_column", lambda d, k, c, add=particle_gibbs.add_column: add(d, k, 0 * c)
+        )
+        result = self.run(ihmm.ParticleGibbs(2, threshold=0.3), sweeps=20_000)
+        assert result.p_value < 1e-8, result
