@@ -44,7 +44,7 @@ _HOME = {
     "simulate": "ihmm.simulate",
     "testing": "ihmm.testing",
 }
-__all__ = sorted(_HOME)  # noqa: PLE0605
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

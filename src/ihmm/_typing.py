@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["Array", "ArrayLike", "BoolArray", "FloatArray", "IntArray", "Phi"]
 
 Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.floating[Any]]
+IntArray = NDArray[np.integer[Any]]
 BoolArray = NDArray[np.bool_]
 
 # Emission parameters of K states: an array, or a NamedTuple of arrays, each with leading axis K.

@@ -285,11 +285,12 @@ def _display(chains: list[_Chain], progress: bool) -> Iterator[Callable[[], None
 
     bars = Progress(
         TextColumn("chain {task.description} {task.fields[phase]}"),
-        BarColumn(20),
+        BarColumn(None),
         TextColumn("{task.completed}/{task.total}"),
         Rate(""),
-        TextColumn("{task.fields[n_states]} states  log p {task.fields[log_joint]:.1f}"),
+        TextColumn("{task.fields[n_states]} states  log joint {task.fields[log_joint]:.1f}"),
         TimeRemainingColumn(compact=True),
+        expand=True,
         console=Console(stderr=True),
         auto_refresh=False,
     )

@@ -24,9 +24,7 @@ class SweepInfo(NamedTuple):
     step: PassInfo
 
 
-def sweep(
-    rng: np.random.Generator, data: Data, model: Model, draw: Draw, sampler: Sampler
-) -> tuple[Draw, SweepInfo]:
+def sweep(rng: np.random.Generator, data: Data, model: Model, draw: Draw, sampler: Sampler) -> tuple[Draw, SweepInfo]:
     """Renew everything once."""
     path, info = sampler.resample_states(rng, data, model, draw)
     draw, log_likelihood = resample_globals(rng, data, model, path, draw.hyper)

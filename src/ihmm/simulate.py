@@ -66,7 +66,8 @@ def draw_path(rng: np.random.Generator, hyper: Hyper, lengths: list[int]) -> tup
     A customer of row j sits at an old transition in proportion to its count, follows the self bias with mass κ, or
     asks β with mass α. β's leftover hit by such a draw is split by Beta(1, γ): the size-biased pick of a new state.
     """
-    beta, leftover = [], 1.0
+    beta: list[float] = []
+    leftover = 1.0
     urns: dict[int, list[int]] = {}
     states = []
     for length in lengths:

@@ -10,6 +10,7 @@ emissions and samplers:
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from ihmm.simulate import draw_prior
 
 Partition = tuple[int, ...]
 NODES = 48  # of each quadrature over a free hyperparameter
+BURN_IN = 200  # sweeps that settle the hyperparameters; the path starts in the exact posterior
+BATCHES = 50  # of a chain, for the autocorrelation times of its averages
 EVIDENCE_DRAWS = 200_000  # from H, for emissions that cannot integrate φ out themselves
 
 
@@ -43,7 +46,8 @@ class LawTest:
     def __repr__(self) -> str:
         order = np.argsort(-np.abs(self.z))[:8]
         rows = [
-            f"  {self.names[i]:<40} expected {self.expected[i]:9.5f}  observed {self.observed[i]:9.5f}  z {self.z[i]:+6.2f}"
+            f"  {self.names[i]:<40} expected {self.expected[i]:9.5f}  "
+            f"observed {self.observed[i]:9.5f}  z {self.z[i]:+6.2f}"
             for i in order
         ]
         return "\n".join([f"LawTest: {len(self.z)} averages, p-value {self.p_value:.2g}; the largest |z|:", *rows])
@@ -77,25 +81,26 @@ def partition_test(
     """Run one chain on a tiny series and compare how often it visits each set partition with the exact posterior."""
     _checks.count("sweeps", sweeps, least=1000)
     exact = exact_posterior(model, y)
-    index = {partition: i for i, partition in enumerate(exact)}
+    partitions, probability = list(exact), np.array(list(exact.values()))
+    index = {partition: i for i, partition in enumerate(partitions)}
     rng = np.random.default_rng(seed)
     data = model.observe(y)
-    draw = initial_draw(rng, data, model, np.zeros(len(data.y), np.int64))
+    draw = initial_draw(rng, data, model, np.array(partitions[rng.choice(len(exact), p=probability)]))
     visits = np.empty(sweeps, np.int64)
-    for i in range(sweeps):
+    for i in range(-BURN_IN, sweeps):
         draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs())
-        visits[i] = index[canonical(draw.states)]
+        if i >= 0:
+            visits[i] = index[canonical(draw.states)]
 
-    # partitions that are common enough to be judged, the others together, and the number of states
-    probability = np.array(list(exact.values()))
-    common = np.flatnonzero(probability * sweeps >= 200)
-    n_states = np.array([max(partition) + 1 for partition in exact])
-    functionals = np.zeros((len(exact), len(common) + 2))
-    functionals[common, np.arange(len(common))] = 1
-    functionals[:, -2] = ~np.isin(np.arange(len(exact)), common)
-    functionals[:, -1] = n_states
-    names = [*("".join(map(str, list(exact)[i])) for i in common), "rare partitions", "number of states"]
-    return compare(names, probability @ functionals, np.zeros(len(names)), functionals[visits])
+    # the number of states, and each partition that is common enough to be judged
+    common = np.flatnonzero(probability * sweeps >= 100)
+    functionals = np.zeros((len(exact), 1 + len(common)))
+    functionals[:, 0] = [max(partition) + 1 for partition in partitions]
+    functionals[common, 1 + np.arange(len(common))] = 1
+    names = ["number of states", *("".join(map(str, partitions[i])) for i in common)]
+    expected = probability @ functionals
+    variance = probability @ (functionals - expected) ** 2
+    return compare(names, expected, variance, np.zeros(len(names)), functionals[visits])
 
 
 def geweke(
@@ -130,7 +135,7 @@ def geweke(
     moving = left.std(axis=0) > 0
     names = [name for name, keep in zip(names, moving, strict=True) if keep]
     left, right = left[:, moving], right[:, moving]
-    return compare(names, left.mean(axis=0), left.std(axis=0) / np.sqrt(sweeps), right)
+    return compare(names, left.mean(axis=0), left.var(axis=0), left.std(axis=0) / np.sqrt(sweeps), right)
 
 
 def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, float]:
@@ -162,16 +167,26 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
     return {name: float(value) for name, value in values.items()}
 
 
-def compare(names: list[str], expected: FloatArray, error: FloatArray, chain: FloatArray, batches: int = 100) -> LawTest:
-    """z-scores of a chain's averages, their standard errors from batch means (Student's t for the p-value)."""
-    size = len(chain) // batches
-    means = chain[: size * batches].reshape(batches, size, -1).mean(axis=1)
-    observed = means.mean(axis=0)
-    spread = np.sqrt(means.var(axis=0, ddof=1) / batches + error**2)
-    gap = observed - expected
+def compare(
+    names: list[str], expected: FloatArray, variance: FloatArray, error: FloatArray, chain: FloatArray
+) -> LawTest:
+    """z-scores of a chain's averages against expectations known up to `error`.
+
+    A chain that by chance visits a rare set too seldom also varies too little there, so its own variance would make the
+    deviation look larger than it is. The variance is therefore the expected law's; only the autocorrelation time, the
+    ratio of the variance of batch means to that of single draws, is the chain's.
+    """
+    size = len(chain) // BATCHES
+    chain = chain[: size * BATCHES]
+    means = chain.reshape(BATCHES, size, -1).mean(axis=1)
+    single = chain.var(axis=0)
+    time = np.divide(size * means.var(axis=0, ddof=1), single, out=np.zeros_like(single), where=single > 0)
+    time = np.maximum(time, np.median(time[single > 0]))  # a set hardly visited says little about its own time
+    spread = np.sqrt(time * variance / len(chain) + error**2)
+    gap = chain.mean(axis=0) - expected
     z = np.divide(gap, spread, out=np.where(np.abs(gap) < 1e-9, 0.0, np.inf), where=spread > 0)
-    p_value = min(1.0, len(z) * 2 * float(stats.t.sf(np.abs(z).max(), batches - 1)))
-    return LawTest(tuple(names), expected, observed, z, p_value)
+    p_value = min(1.0, len(z) * 2 * float(stats.t.sf(np.abs(z).max(), BATCHES - 1)))
+    return LawTest(tuple(names), expected, expected + gap, z, p_value)
 
 
 def set_partitions(n: int) -> Iterator[Partition]:
@@ -201,7 +216,7 @@ def log_path_probability(prior: HDPPrior, states: IntArray, offsets: IntArray) -
     """
     n_states = int(states.max()) + 1
     counts = np.zeros((n_states + 1, n_states), np.int64)
-    for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
+    for begin, end in pairwise(offsets):
         np.add.at(counts, (np.append(0, states[begin : end - 1] + 1), states[begin:end]), 1)
 
     c, weight_c = _nodes(prior.concentration)
@@ -209,9 +224,9 @@ def log_path_probability(prior: HDPPrior, states: IntArray, offsets: IntArray) -
     c, rho = (grid.ravel() for grid in np.meshgrid(c, rho))
     weight = np.outer(weight_rho, weight_c).ravel()
 
-    power_sum = np.ones((len(c), 1))  # coefficient of "M tables in all", by hyperparameter node
+    power_sum: FloatArray = np.ones((len(c), 1))  # coefficient of "M tables in all", by hyperparameter node
     for k in range(n_states):
-        column = np.ones((len(c), 1))
+        column: FloatArray = np.ones((len(c), 1))
         for j in range(n_states + 1):
             slope = c if j == 0 else c * (1 - rho)
             bias = c * rho if j == k + 1 else np.zeros_like(c)
@@ -234,21 +249,25 @@ class _Evidence:
 
     def __init__(self, model: Model, y: Array) -> None:
         self._known: dict[Partition, float] = {}
-        if hasattr(model.emission, "log_evidence"):
-            self._of_block = lambda block: model.emission.log_evidence(y[list(block)])  # type: ignore[attr-defined]
-        else:
+        self._y, self._closed_form = y, getattr(model.emission, "log_evidence", None)
+        if self._closed_form is None:
             phi = model.emission.sample_prior(np.random.default_rng(1), EVIDENCE_DRAWS)
-            table = model.emission.log_density(y, phi)
-            self._of_block = lambda block: logsumexp(table[list(block)].sum(axis=0)) - np.log(EVIDENCE_DRAWS)
+            self._table = model.emission.log_density(y, phi)
 
     def of(self, partition: Partition) -> float:
-        total = 0.0
-        for k in range(max(partition) + 1):
-            block = tuple(t for t, state in enumerate(partition) if state == k)
-            if block not in self._known:
-                self._known[block] = float(self._of_block(block))
-            total += self._known[block]
-        return total
+        blocks: dict[int, list[int]] = {}
+        for t, state in enumerate(partition):
+            blocks.setdefault(state, []).append(t)
+        return sum(self._of_block(tuple(block)) for block in blocks.values())
+
+    def _of_block(self, block: Partition) -> float:
+        if block not in self._known:
+            steps = list(block)
+            if self._closed_form is not None:
+                self._known[block] = float(self._closed_form(self._y[steps]))
+            else:
+                self._known[block] = float(logsumexp(self._table[steps].sum(axis=0)) - np.log(EVIDENCE_DRAWS))
+        return self._known[block]
 
 
 def _nodes(quantity: float | GammaPrior | BetaPrior) -> tuple[FloatArray, FloatArray]:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import counts as twin
-from reference.verdicts import assert_frequencies, assert_mean
 from scipy.special import digamma
 
 from ihmm.kernels import counts, draws
+from reference import counts as twin
+from reference.verdicts import assert_frequencies, assert_mean
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 PATHS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=12), min_size=1, max_size=5)
@@ -53,7 +53,9 @@ def test_the_number_of_tables_follows_its_exact_law(customers, concentration):
 
 # 16366: the first bisection asks for 8192, whose fifth power is zero to sixty-four bits
 @pytest.mark.law
-@pytest.mark.parametrize(("customers", "concentration"), [(5000, 0.3), (5000, 4.0), (20_000, 1e-3), (20_000, 20.0), (16_366, 0.5)])
+@pytest.mark.parametrize(
+    ("customers", "concentration"), [(5000, 0.3), (5000, 4.0), (20_000, 1e-3), (20_000, 20.0), (16_366, 0.5)]
+)
 def test_the_number_of_tables_of_many_customers_follows_its_exact_law(customers, concentration):
     words = stream(1)
     drawn = np.array([counts.count_tables(words, customers, concentration) for _ in range(8000)])

@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import csmc as twin
-from reference.verdicts import assert_frequencies, assert_mean, assert_same_frequencies, count_outcomes
 
-from ihmm import _typing
 from ihmm.emissions import Categorical
 from ihmm.emissions.categorical import CategoricalPhi
 from ihmm.kernels import csmc
 from ihmm.model import Data, Draw, Hyper, Model, Transitions
 from ihmm.priors import HDPPrior
 from ihmm.samplers import ParticleGibbs
+from reference import csmc as twin
+from reference.verdicts import assert_frequencies, assert_mean, assert_same_frequencies, count_outcomes
 
 NOTHING_LEFT = 1e-14  # mass of all other states together: never drawn
 
@@ -168,16 +167,6 @@ def test_many_particles_forget_the_reference():
     np.testing.assert_allclose(observed, [law[(k,)] for k in range(3)], atol=0.02)
 
 
-class Flat(Categorical):
-    """One symbol, which every state emits: the data say nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-
-    def log_density(self, y: _typing.Array, phi: CategoricalPhi) -> _typing.FloatArray:
-        return np.zeros((len(y), len(phi.probs)))
-
-
 @pytest.mark.law
 @pytest.mark.parametrize(("proposal", "threshold"), [("prior", 1.0), ("posterior", 0.05), ("posterior", 0.7)])
 def test_two_sequences_meet_in_a_state_never_seen_as_often_as_the_process_says(proposal, threshold):
@@ -186,16 +175,15 @@ def test_two_sequences_meet_in_a_state_never_seen_as_often_as_the_process_says(p
     1/(1 + m) + m/(1 + m) · 1/(1 + γ),   m = c β_rest.
     """
     gamma, concentration, rest, share, n_particles = 1.5, 4.0, 0.5, 0.6, 8
-    phi = CategoricalPhi(np.ones((1, 1)))
+    phi = CategoricalPhi(np.ones((1, 1)))  # one symbol, which every state emits: the data say nothing
     transitions = Transitions(np.array([0.5, rest]), np.array([1 - share, share]), np.array([[0.5, 0.5]]))
     draw = Draw(np.zeros(2, np.int64), transitions, phi, Hyper(gamma, concentration, 0.0))
     data = Data(np.zeros(2, np.int64), np.arange(3), np.zeros(2))
-    model = Model(Flat(), HDPPrior(gamma, concentration, 0.0))
+    model = Model(Categorical(1), HDPPrior(gamma, concentration, 0.0))
     sampler = ParticleGibbs(n_particles, proposal, threshold=threshold)
     fresh, meet = [], []
     for seed in range(4000):
         path, info = sampler.resample_states(np.random.default_rng(seed), data, model, draw)
-        # where both paths are new, the old state is gone
         new = path.states >= len(path.beta) - 1 - info.n_born
         fresh.append(new[0])
         if new.all():
@@ -213,11 +201,11 @@ def test_a_newborn_state_is_followed_by_itself_as_often_as_its_self_bias_says(st
     Without ancestor sampling a new first state has a free particle's future.
     """
     gamma, concentration, tiny = 1.0, 3.0, 1e-9
-    phi = CategoricalPhi(np.ones((1, 1)))
+    phi = CategoricalPhi(np.ones((1, 1)))  # one symbol, which every state emits: the data say nothing
     transitions = Transitions(np.array([tiny, 1 - tiny]), np.array([tiny, 1 - tiny]), np.array([[0.5, 0.5]]))
     draw = Draw(np.zeros(2, np.int64), transitions, phi, Hyper(gamma, concentration, stickiness))
     data = Data(np.zeros(2, np.int64), np.array([0, 2]), np.zeros(2))
-    model = Model(Flat(), HDPPrior(gamma, concentration, stickiness))
+    model = Model(Categorical(1), HDPPrior(gamma, concentration, stickiness))
     sampler = ParticleGibbs(8, ancestor_sampling=False, threshold=0.1)
     stays = []
     for seed in range(4000):

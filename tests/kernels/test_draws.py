@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import draws as twin
-from reference.verdicts import assert_follows, assert_frequencies, assert_mean
 from scipy import stats
 from scipy.special import betaln
 
 from ihmm.kernels import draws
+from reference import draws as twin
+from reference.verdicts import assert_follows, assert_frequencies, assert_mean
 
 WORDS = st.integers(0, 2**64 - 1)
 QUICK = settings(max_examples=50, deadline=None, derandomize=True)

@@ -2,6 +2,7 @@
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,7 +12,7 @@ def count_transitions(sequences, n_states):
     counts = np.zeros((n_states + 1, n_states), int)
     for path in sequences:
         counts[0, path[0]] += 1
-        for j, k in zip(path[:-1], path[1:], strict=True):
+        for j, k in pairwise(path):
             counts[1 + j, k] += 1
     return counts
 

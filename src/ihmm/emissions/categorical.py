@@ -60,7 +60,7 @@ class Categorical(ConjugateEmission):
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: CategoricalPhi) -> IntArray:
         cumulative = phi.probs.cumsum(axis=1)
         u = rng.random(len(states)) * cumulative[states, -1]
-        return (u[:, None] >= cumulative[states, :-1]).sum(axis=1)
+        return np.asarray((u[:, None] >= cumulative[states, :-1]).sum(axis=1))
 
     def log_prior(self, phi: CategoricalPhi) -> FloatArray:
         constant = gammaln(self.n_symbols * self.concentration) - self.n_symbols * gammaln(self.concentration)

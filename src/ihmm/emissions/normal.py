@@ -61,7 +61,7 @@ class Normal(ConjugateEmission):
         # Student t with 2·shape degrees of freedom
         scale = 2 * self.rate * (1 + 1 / self.strength)
         constant = gammaln(self.shape + 0.5) - gammaln(self.shape) - 0.5 * np.log(np.pi * scale)
-        return constant - (self.shape + 0.5) * np.log1p((y - self.mean) ** 2 / scale)
+        return np.asarray(constant - (self.shape + 0.5) * np.log1p((y - self.mean) ** 2 / scale))
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> NormalPhi:
         variance = self.rate / rng.standard_gamma(self.shape, n)
@@ -70,7 +70,7 @@ class Normal(ConjugateEmission):
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalPhi:
         count = np.bincount(states, minlength=n_states)
         average = np.bincount(states, weights=y, minlength=n_states) / np.maximum(count, 1)
-        square = np.bincount(states, weights=(y - average[states]) ** 2, minlength=n_states)
+        square: FloatArray = np.bincount(states, weights=(y - average[states]) ** 2, minlength=n_states)
         center, strength, shape, rate = self._posterior(count, average, square)
         variance = rate / rng.standard_gamma(shape)
         return NormalPhi(center + rng.standard_normal(n_states) * np.sqrt(variance / strength), variance)

@@ -11,4 +11,3 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def jit(function: Function) -> Function:
     """Compile once, keep on disk, run without the interpreter's lock so that chains can share a process."""
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
-

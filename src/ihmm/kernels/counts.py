@@ -75,10 +75,10 @@ def compact(path, rank):
     kept = np.empty(n_states, np.int64)
     label = np.empty(n_states, np.int64)
     n_kept = 0
-    for k in by_rank:
-        if visited[k]:
-            kept[n_kept] = k
-            label[k] = n_kept
+    for state in by_rank:
+        if visited[state]:
+            kept[n_kept] = state
+            label[state] = n_kept
             n_kept += 1
     for t in range(len(path)):
         path[t] = label[path[t]]

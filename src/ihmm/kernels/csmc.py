@@ -5,10 +5,10 @@ The look-ahead form: at step t the N−1 free particles are drawn from
     P(s_t = k) ∝ Σ_i w_i π(k | s^i_{t−1}) f(y_t | φ_k)      k ∈ V, scored explicitly
     P(tail)    ∝ Σ_i w_i r(s^i_{t−1}) g_t                    then k in the tail with probability π_jk / r_j
 
-and keep as weight what the proposal left out: 1 in V, f(y_t|φ_k)/g_t in the tail. Two facts make this cheap. Particles in
-the same state are exchangeable, so a step is stored as pairs (state, how many). And the parent of a particle in state k
-is i with probability ∝ w_i π(k | s^i_{t−1}), for the reference particle (ancestor sampling) as for the others, so parents
-need to be drawn only for the one path that is traced back.
+and keep as weight what the proposal left out: 1 in V, f(y_t|φ_k)/g_t in the tail. Two facts make this cheap.
+Particles in the same state are exchangeable, so a step is stored as pairs (state, how many). And the parent of a
+particle in state k is i with probability ∝ w_i π(k | s^i_{t−1}), for the reference particle (ancestor sampling) as for
+the others, so parents need to be drawn only for the one path that is traced back.
 
 The prior proposal is the case V = ∅, g = 1.
 """

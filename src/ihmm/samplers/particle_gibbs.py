@@ -1,8 +1,8 @@
 """Particle Gibbs with ancestor sampling, truncation-free and exact (T15 §3.1–3.3).
 
 Given the whole θ = (β, π, φ), infinitely many states of which only some have been looked at, the trajectory is renewed
-by conditional SMC. The states scored explicitly are V = {k : β_k ≥ ε}: a function of θ alone. T15 §3.2 scores the states
-of the reference path, which makes the proposal depend on the reference and the kernel not invariant.
+by conditional SMC. The states scored explicitly are V = {k : β_k ≥ ε}: a function of θ alone. T15 §3.2 scores the
+states of the reference path, which makes the proposal depend on the reference and the kernel not invariant.
 """
 
 import math
@@ -124,8 +124,8 @@ def widen(density: Density, capacity: int) -> Density:
 def empty_cloud(n_steps: int, n_particles: int) -> Cloud:
     """Room for every step's pairs, and pair 0: the initial row, of mass one."""
     size = 1 + n_steps * n_particles  # pages that no pair reaches are never touched
-    integers = [np.empty(size, np.int32) for _ in range(3)]
-    cloud = Cloud(np.empty(n_steps + 1, np.int64), *integers, np.empty(size))
+    state, row, number = (np.empty(size, np.int32) for _ in range(3))
+    cloud = Cloud(np.empty(n_steps + 1, np.int64), state, row, number, np.empty(size))
     cloud.first[0], cloud.row[0], cloud.number[0], cloud.mass[0] = 1, 0, n_particles, 1.0
     return cloud
 

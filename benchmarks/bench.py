@@ -1,0 +1,126 @@
+"""Time of one sweep of particle Gibbs, beside the arithmetic at its leanest in C++ where a compiler is at hand.
+
+    make bench                                     or    python benchmarks/bench.py [--limit PROGRAM]
+
+Everything is timed in the same run, in turns, and printed as ratios: machines are noisy, ratios less so.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import ihmm
+from ihmm.gibbs import initial_draw, resample_globals
+from ihmm.model import Data, Draw, Model
+
+LIMIT = Path(__file__).resolve().parents[2] / "shared" / "limit" / "run"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", default=LIMIT, type=Path, help="the C++ program, called as PROGRAM T V N")
+    limit = parser.parse_args().limit
+    against_the_limit(limit if limit.exists() else None)
+    growth()
+    tiny()
+    cold_start()
+
+
+def against_the_limit(program: Path | None) -> None:
+    """The pass on data like the limit program's: V states 2 apart, noise 0.5, staying with probability 0.75."""
+    print("One pass and one sweep, T = 4000, V = 12 states, median of 60 (ms); ns per particle-step of the pass")
+    print("    N    pass   sweep  sweep/pass     ns   C++ pass     ns   pass/C++")
+    for n_particles in (10, 50):
+        model, data, draw = settled(12, 4000, n_particles)
+        lean = [limit_ms(program, 4000, 12, n_particles)] if program else []
+        a_pass, a_sweep = time_sweep(model, data, draw, n_particles, 60)
+        lean += [limit_ms(program, 4000, 12, n_particles)] if program else []
+        per_step = 1e6 / (4000 * n_particles)
+        row = f"{n_particles:5d} {a_pass:7.3f} {a_sweep:7.3f} {a_sweep / a_pass:11.2f} {a_pass * per_step:6.1f}"
+        if lean:
+            best = float(np.mean(lean))
+            row += f" {best:10.3f} {best * per_step:6.1f} {a_pass / best:10.2f}"
+        print(row)
+    if program is None:
+        print("      (no C++ program: pass --limit)")
+
+
+def growth() -> None:
+    """Slopes of log time against log size: 1 is linear."""
+    print("\nGrowth of one pass, ms (slope of log time in log size; 1 is linear)")
+
+    def a_pass(n_states: int, length: int, n_particles: int) -> float:
+        model, data, draw = settled(n_states, length, n_particles)
+        return time_sweep(model, data, draw, n_particles, 15)[0]
+
+    report("T", [1000, 4000, 16000, 64000], lambda size: a_pass(12, size, 10))
+    report("N", [10, 40, 160, 640], lambda size: a_pass(12, 4000, size))
+    report("|V|", [8, 32, 128], lambda size: a_pass(size, 4000, 10))
+
+
+def report(name: str, sizes: list[int], measure: Callable[[int], float]) -> None:
+    times = [measure(size) for size in sizes]
+    slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
+    cells = "  ".join(f"{size}: {ms:.2f}" for size, ms in zip(sizes, times, strict=True))
+    print(f"  in {name:<4} slope {slope:4.2f}   {cells}")
+
+
+def tiny() -> None:
+    model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(stickiness=ihmm.BetaPrior(1, 1)))
+    data = model.observe([-1.0, -1.2, 1.5, 1.3, -0.8])
+    draw = initial_draw(np.random.default_rng(0), data, model, np.zeros(5, np.int64))
+    print(f"\nA sweep at T = 5: {time_sweep(model, data, draw, 2, 3000)[1]:.3f} ms")
+
+
+def cold_start() -> None:
+    print("\nFrom a fresh interpreter (s)")
+    a_sweep = "import ihmm; next(ihmm.iterate(ihmm.Model(ihmm.Normal()), [0.0, 1.0], seed=1))"
+    for label, code in {"import ihmm": "import ihmm", "first sweep, kernels on disk": a_sweep}.items():
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        whole = time.perf_counter() - begin
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        print(f"  {label:<30} {whole - (time.perf_counter() - begin):5.2f}")
+
+
+def settled(n_states: int, length: int, n_particles: int) -> tuple[Model, Data, Draw]:
+    """A chain at rest on well-separated states, all of them explicit and no fresh ones: |V| = n_states."""
+    rng = np.random.default_rng(1)
+    jumps = np.where(rng.random(length) < 0.75, 0, rng.integers(1, n_states, length))
+    states = np.cumsum(jumps) % n_states
+    y = 2.0 * states + 0.5 * rng.standard_normal(length)
+    model = ihmm.Model(ihmm.NormalMean(noise=0.5, mean=n_states, scale=n_states), ihmm.HDPPrior(gamma=1e-6))
+    data = model.observe(y)
+    return model, data, initial_draw(rng, data, model, states)
+
+
+def time_sweep(model: Model, data: Data, draw: Draw, n_particles: int, repeats: int) -> tuple[float, float]:
+    """Median milliseconds of Step 1 and of a whole sweep."""
+    sampler, rng = ihmm.ParticleGibbs(n_particles), np.random.default_rng(0)
+    times = np.empty((repeats + 2, 2))
+    for i in range(len(times)):
+        begin = time.perf_counter()
+        path, _ = sampler.resample_states(rng, data, model, draw)
+        middle = time.perf_counter()
+        draw, _ = resample_globals(rng, data, model, path, draw.hyper)
+        times[i] = middle - begin, time.perf_counter() - begin
+    a_pass, a_sweep = 1e3 * np.median(times[2:], axis=0)
+    return float(a_pass), float(a_sweep)
+
+
+def limit_ms(program: Path, *sizes: int) -> float:
+    printed = subprocess.run([program, *map(str, sizes)], check=True, capture_output=True, text=True).stdout
+    found = re.search(r"ms_per_pass=([\d.]+)", printed)
+    assert found, printed
+    return float(found[1])
+
+
+if __name__ == "__main__":
+    main()

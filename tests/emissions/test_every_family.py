@@ -1,0 +1,194 @@
+"""Laws that every family of emissions obeys, whatever its density."""
+
+import numpy as np
+import pytest
+
+from ihmm.emissions import Categorical, Emission, Normal, NormalMean
+from ihmm.emissions._base import join, take
+from ihmm.model import Model
+from ihmm.sequences import Sequences
+from reference.verdicts import assert_mean
+
+FAMILIES = [
+    Normal(),
+    Normal(mean=-1.0, strength=2.0, shape=3.5, rate=0.7),
+    NormalMean(),
+    NormalMean(noise=0.3, mean=2.0, scale=4.0),
+    Categorical(1),
+    Categorical(4),
+    Categorical(6, concentration=0.3),
+]
+every_family = pytest.mark.parametrize("emission", FAMILIES, ids=repr)
+
+
+def some_data(emission, n=50, n_states=4, seed=0):
+    """Parameters from the prior, a path over all but the last state, and observations."""
+    rng = np.random.default_rng(seed)
+    phi = emission.sample_prior(rng, n_states)
+    states = rng.integers(0, n_states - 1, n)
+    return phi, states, emission.sample_observations(rng, states, phi)
+
+
+@every_family
+def test_a_model_accepts_it_and_what_it_draws_itself(emission):
+    _, _, y = some_data(emission)
+    data = Model(emission).observe([y[:20], y[20:]])
+    np.testing.assert_array_equal(data.y, y)
+    np.testing.assert_array_equal(data.log_marginal, emission.log_marginal(y))
+
+
+@every_family
+def test_density_has_one_row_a_step_and_one_column_a_state(emission):
+    phi, _, y = some_data(emission)
+    table = emission.log_density(y, phi)
+    assert table.shape == (50, 4)
+    assert table.dtype == np.float64
+    for t in (0, 17, 49):
+        np.testing.assert_array_equal(emission.log_density(y[t : t + 1], phi)[0], table[t])
+    for k in range(4):
+        np.testing.assert_array_equal(emission.log_density(y, take(phi, np.array([k])))[:, 0], table[:, k])
+
+
+@every_family
+def test_density_is_laid_out_state_by_state(emission):
+    phi, _, y = some_data(emission)
+    assert emission.log_density(y, phi).T.flags.c_contiguous
+
+
+@every_family
+def test_density_and_its_arguments_are_not_tied_together(emission):
+    phi, _, y = some_data(emission)
+    before = y.copy(), [field.copy() for field in phi], emission.log_density(y, phi).copy()
+    emission.log_density(y, phi)[:] = 0.0
+    np.testing.assert_array_equal(y, before[0])
+    for field, old in zip(phi, before[1], strict=True):
+        np.testing.assert_array_equal(field, old)
+    np.testing.assert_array_equal(emission.log_density(y, phi), before[2])
+
+
+@every_family
+def test_density_along_a_path_picks_from_the_table_as_the_default_does(emission):
+    phi, states, y = some_data(emission)
+    along = emission.log_density_at(y, states, phi)
+    np.testing.assert_allclose(along, emission.log_density(y, phi)[np.arange(50), states], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(along, Emission.log_density_at(emission, y, states, phi), rtol=1e-12, atol=1e-12)
+
+
+@every_family
+def test_marginal_of_a_step_is_the_evidence_of_that_step_alone(emission):
+    _, _, y = some_data(emission)
+    evidence = [emission.log_evidence(y[t : t + 1]) for t in range(50)]
+    np.testing.assert_allclose(emission.log_marginal(y), evidence, rtol=1e-12, atol=1e-12)
+
+
+@every_family
+def test_marginal_is_the_average_density_over_the_prior(emission):
+    _, _, y = some_data(emission, n=6)
+    phi = emission.sample_prior(np.random.default_rng(1), 40_000)
+    for density, log_marginal in zip(np.exp(emission.log_density(y, phi)), emission.log_marginal(y), strict=True):
+        assert_near_mean(density, np.exp(log_marginal))
+
+
+@every_family
+def test_default_marginal_is_near_the_closed_form(emission):
+    # 256 draws from the prior: good to a factor where the prior has draws at all
+    phi = emission.sample_prior(np.random.default_rng(2), 100)
+    y = emission.sample_observations(np.random.default_rng(3), np.arange(100), phi)
+    difference = Emission.log_marginal(emission, y) - emission.log_marginal(y)
+    assert np.isfinite(difference).all()
+    assert np.median(np.abs(difference)) < 0.3
+
+
+@every_family
+def test_evidence_is_the_same_in_any_order(emission):
+    _, _, y = some_data(emission)
+    shuffled = np.random.default_rng(4).permutation(y)
+    assert emission.log_evidence(shuffled) == pytest.approx(emission.log_evidence(y), rel=1e-10)
+
+
+@every_family
+def test_evidence_grows_by_the_average_density_over_the_posterior(emission):
+    # p(y_0, y_1, y_2) / p(y_1, y_2) = E[f(y_0 | φ) | y_1, y_2]
+    _, _, y = some_data(emission, n=3)
+    n = 40_000
+    phi = emission.resample(np.random.default_rng(5), np.tile(y[1:], n), np.repeat(np.arange(n), 2), n)
+    density = np.exp(emission.log_density(y[:1], phi))[0]
+    assert_near_mean(density, np.exp(emission.log_evidence(y) - emission.log_evidence(y[1:])))
+
+
+@every_family
+def test_a_state_without_observations_is_drawn_from_the_prior(emission):
+    n = 20_000
+    _, states, y = some_data(emission, n=5)
+    empty = emission.resample(np.random.default_rng(6), y, states, n + 4)
+    prior = emission.sample_prior(np.random.default_rng(7), n)
+    for drawn, fresh in zip(empty, prior, strict=True):
+        assert drawn.shape == (n + 4, *fresh.shape[1:])
+        drawn, fresh = np.arctan(drawn[4:]), np.arctan(fresh)  # bounded, so that moments exist
+        for one, other in zip(np.atleast_2d(drawn.T), np.atleast_2d(fresh.T), strict=True):
+            if one.std() > 1e-9:
+                assert_mean(one - other, 0.0)
+                assert_mean((one - one.mean()) ** 2 - (other - other.mean()) ** 2, 0.0)
+
+
+@every_family
+def test_what_is_drawn_depends_on_the_generator_alone(emission):
+    phi, states, y = some_data(emission)
+    for draw in (
+        lambda rng: emission.sample_prior(rng, 5),
+        lambda rng: emission.resample(rng, y, states, 6),
+        lambda rng: (emission.sample_observations(rng, states, phi),),
+    ):
+        for one, other in zip(draw(np.random.default_rng(8)), draw(np.random.default_rng(8)), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@every_family
+def test_taking_and_joining_states_undo_each_other(emission):
+    phi = emission.sample_prior(np.random.default_rng(9), 6)
+    back = join(take(phi, np.array([4, 1, 0])), take(phi, np.array([2, 5, 3])))
+    order = np.argsort([4, 1, 0, 2, 5, 3])
+    for field, old in zip(take(back, order), phi, strict=True):
+        np.testing.assert_array_equal(field, old)
+
+
+@every_family
+def test_two_columns_are_refused(emission):
+    with pytest.raises(ValueError, match=r"one (number|symbol) a step, shape \(T,\); got 2 columns"):
+        emission.validate(Sequences.of(np.zeros((5, 2))))
+
+
+@every_family
+def test_one_column_is_as_good_as_none(emission):
+    np.testing.assert_array_equal(emission.validate(Sequences.of(np.zeros((5, 1)))), np.zeros(5))
+
+
+class Boxes(Normal):
+    """A density that is zero outside a box: no draw from the prior explains what lies far away."""
+
+    def log_density(self, y, phi):
+        with np.errstate(divide="ignore"):
+            return np.log((np.abs(y[:, None] - phi.mean) < 1) / 2)
+
+
+def test_default_marginal_stays_finite_where_no_draw_explains_the_data():
+    emission = Boxes()
+    log_marginal = Emission.log_marginal(emission, np.array([0.0, 1e6, 1.0]))
+    assert np.isfinite(log_marginal).all()
+    assert log_marginal[1] == log_marginal[[0, 2]].min()
+    assert np.isfinite(Emission.log_marginal(emission, np.array([1e6]))).all()
+
+
+def test_default_marginal_goes_through_long_series_in_pieces():
+    emission = NormalMean()
+    y = np.random.default_rng(0).normal(size=9000)
+    whole = Emission.log_marginal(emission, y)
+    for t in (0, 4095, 4096, 8999):
+        assert whole[t] == pytest.approx(Emission.log_marginal(emission, y[t : t + 1])[0], rel=1e-12)
+
+
+def assert_near_mean(sample, mean):
+    if np.ptp(sample) < 1e-12 * mean:
+        assert sample[0] == pytest.approx(mean)
+    else:
+        assert_mean(sample, mean)

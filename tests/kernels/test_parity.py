@@ -1,0 +1,214 @@
+"""Every kernel computes compiled what it computes as plain Python.
+
+Run as a script with NUMBA_DISABLE_JIT=1 this file computes the cases interpreted; the test computes them compiled.
+"""
+
+import importlib
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ihmm.kernels
+from ihmm.emissions import Normal, NormalMean
+from ihmm.gibbs import initial_draw, resample_globals
+from ihmm.kernels import conditionals, counts, csmc, draws, sticks
+from ihmm.model import Hyper, Model
+from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
+from ihmm.samplers import ParticleGibbs
+from ihmm.sticks import grow, open_theta
+
+# Compiled code may call another library for log, exp and powers: the last digits may differ, the draws may not
+CLOSE = {"rtol": 1e-12, "atol": 1e-300}
+
+
+@pytest.fixture(scope="module")
+def interpreted(tmp_path_factory):
+    """The cases as plain Python computes them, and the kernels that took part."""
+    file = tmp_path_factory.mktemp("parity") / "interpreted.npz"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", __file__, str(file)], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    with np.load(file) as results:
+        return dict(results)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return all_cases()
+
+
+def test_compiled_and_interpreted_kernels_agree(compiled, interpreted):
+    assert compiled.keys() == interpreted.keys() - {"kernels"}
+    wrong = []
+    for name, value in compiled.items():
+        try:
+            np.testing.assert_allclose(interpreted[name], value, **CLOSE)
+        except AssertionError as error:
+            wrong.append(f"{name}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", ["streams", "uniform", "count_transitions", "count_tables", "path_of_particles"])
+def test_what_is_made_of_whole_numbers_agrees_to_the_bit(name, compiled, interpreted):
+    matching = [case for case in compiled if case.startswith(name)]
+    assert matching
+    for case in matching:
+        np.testing.assert_array_equal(interpreted[case], compiled[case])
+
+
+def test_no_kernel_is_left_out_of_the_comparison(interpreted):
+    missing = {kernel.__qualname__ for kernel in all_kernels()} - set(interpreted["kernels"].tolist())
+    assert not missing, f"add a case to {Path(__file__).name} for {sorted(missing)}"
+
+
+def all_kernels():
+    """The plain-Python functions behind @jit, of every module of ihmm.kernels."""
+    for module in kernel_modules():
+        for function in vars(module).values():
+            function = getattr(function, "py_func", function)
+            if inspect.isfunction(function) and function.__module__ == module.__name__ and function.__name__ != "jit":
+                yield function
+
+
+def kernel_modules():
+    for info in pkgutil.iter_modules(ihmm.kernels.__path__):
+        yield importlib.import_module(f"ihmm.kernels.{info.name}")
+
+
+def all_cases():
+    with np.errstate(over="ignore"):  # interpreted, NumPy would warn of 64-bit words wrapping round
+        return draw_cases() | count_cases() | conditional_cases() | stick_cases() | pass_cases()
+
+
+def stream(number):
+    words = np.empty(4, np.uint64)
+    draws.seed_stream(words, np.uint64(99), number)
+    return words
+
+
+def draw_cases():
+    tiny_to_large = [1e-300, 1e-6, 1e-3, 0.2, 1.0, 7.5, 1e6]
+    cases = {
+        "streams": np.array([stream(n) for n in (0, 1, 2**40, 2**41 + 3)]),
+        "mixed": np.array([draws.mix(np.uint64(word)) for word in (0, 1, 2**64 - 1)]),
+    }
+    words = stream(1)
+    cases["uniform"] = np.array([draws.uniform(words) for _ in range(300)])
+    cases["normal"] = np.array([draws.normal(words) for _ in range(300)])
+    cases["log_gamma"] = np.array([draws.log_gamma(words, a) for a in tiny_to_large for _ in range(20)])
+    cases["log_beta"] = np.array([draws.log_beta(words, a, b) for a in tiny_to_large for b in tiny_to_large])
+    cases["split"] = np.array([draws.split(words, a, b) for a in [0.0, *tiny_to_large] for b in tiny_to_large])
+    return cases
+
+
+def count_cases():
+    rng = np.random.default_rng(0)
+    states = rng.integers(0, 5, 60)
+    words = stream(2)
+    # of a size and type as they come from count_transitions
+    customers = np.array([1, 2, 15, 16, 17, 60, 700, 8192, 16366, 100_000, 10_000_000])
+    concentrations = [1e-8, 1e-2, 0.7, 30.0]
+    path = rng.permutation(9)[rng.integers(0, 4, 30)]
+    cases = {
+        "count_transitions": counts.count_transitions(states, np.array([0, 20, 21, 60]), 5),
+        "log_ratio": np.array([counts.log_ratio(i, a) for i in customers[3:] for a in concentrations]),
+        "count_tables": np.array([counts.count_tables(words, n, a) for n in customers for a in concentrations]),
+        "compact_kept": counts.compact(path, rng.permutation(9)),
+        "compact_path": path,
+    }
+    reach = np.cumsum(rng.random(100))
+    at = [*np.linspace(0, 60, 40), *reach[::9]]
+    cases["search"] = np.array([csmc.search(reach, low, high, u) for low, high in [(0, 100), (7, 30)] for u in at])
+    return cases
+
+
+def conditional_cases():
+    rng = np.random.default_rng(1)
+    n_jk = rng.integers(0, 30, (6, 5))
+    beta = rng.dirichlet(np.ones(6))
+    free = conditionals.HyperPriors(1.0, 1.0, 2.0, 0.5, 3.0, 1.0)
+    fixed = conditionals.HyperPriors(*[0.0] * 6)
+    cases = {}
+    for name, priors in (("free", free), ("fixed", fixed)):
+        for rho in (0.0, 0.6):
+            result = conditionals.resample_transitions(stream(3), priors, n_jk, beta, 1.5, 4.0, rho)
+            cases[f"conditionals_{name}_{rho}"] = np.concatenate([np.ravel(part) for part in result])
+    return cases
+
+
+def stick_cases():
+    cases = {}
+    model = Model(Normal(), HDPPrior(2.0, 1.0, 0.4))
+    data = model.observe(np.random.default_rng(2).normal(size=30))
+    draw = initial_draw(np.random.default_rng(3), data, model, np.arange(30) % 4)
+    for name, hyper in (("plain", Hyper(2.0, 1.0, 0.4)), ("tiny", Hyper(0.5, 1e-7, 0.1))):
+        theta, order = open_theta(draw._replace(hyper=hyper), np.uint64(7), 0.01)
+        for state in np.flatnonzero(theta.row_of[: theta.size[0]] < 0)[:2]:
+            theta = grow(theta)
+            sticks.break_stick(theta)
+            sticks.open_row(theta, state)
+        n_states, n_rows, n_explicit = theta.size
+        cases |= {
+            f"sticks_{name}_order": order,
+            f"sticks_{name}_size": theta.size,
+            f"sticks_{name}_beta": np.append(theta.beta[:n_states], theta.left[:n_states]),
+            f"sticks_{name}_row_of": theta.row_of[:n_states],
+            f"sticks_{name}_rows": theta.rows[:n_rows, :n_states],
+            f"sticks_{name}_rest": np.append(theta.rest[:n_rows], theta.tail[:n_rows]),
+            f"sticks_{name}_reach": theta.reach[:n_rows, n_explicit:n_states],
+        }
+    return cases
+
+
+def pass_cases():
+    cases = {}
+    rng = np.random.default_rng(4)
+    y = [rng.uniform(-6, 6, 25), rng.uniform(-6, 6, 15)]
+    prior = HDPPrior(GammaPrior(), GammaPrior(), BetaPrior())
+    model = Model(NormalMean(0.5, scale=3.0), prior)
+    data = model.observe(y)
+    for i, sampler in enumerate(
+        [
+            ParticleGibbs(4, threshold=0.3),
+            ParticleGibbs(5, threshold=0.02),
+            ParticleGibbs(4, proposal="prior"),
+            ParticleGibbs(4, threshold=0.2, ancestor_sampling=False),
+        ]
+    ):
+        rng = np.random.default_rng([5, i])
+        draw = initial_draw(rng, data, model, np.arange(40) % 3)
+        for sweep in range(2):
+            path, info = sampler.resample_states(rng, data, model, draw)
+            cases[f"path_of_particles_{i}_{sweep}"] = path.states
+            cases[f"beta_of_path_{i}_{sweep}"] = path.beta
+            cases[f"info_of_path_{i}_{sweep}"] = np.array(info)
+            draw, log_joint = resample_globals(rng, data, model, path, draw.hyper)
+            cases[f"log_joint_{i}_{sweep}"] = np.array(log_joint)
+    return cases
+
+
+def main(file):
+    """Compute the cases, noting which kernels are called, and write them down."""
+    folder = str(Path(ihmm.kernels.__file__).parent)
+    called = set()
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(folder):
+            called.add(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    cases = all_cases()
+    sys.setprofile(None)
+    np.savez(file, kernels=np.array(sorted(called)), **cases)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

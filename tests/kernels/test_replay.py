@@ -1,0 +1,134 @@
+"""A pass that is interrupted, for room or for a density, goes on as if it had not been."""
+
+import numpy as np
+import pytest
+
+import ihmm.sticks
+from ihmm.emissions import NormalMean
+from ihmm.gibbs import initial_draw
+from ihmm.model import Model
+from ihmm.priors import HDPPrior
+from ihmm.samplers import ParticleGibbs, particle_gibbs
+
+MODEL = Model(NormalMean(noise=0.5, scale=3.0), HDPPrior(gamma=3.0, concentration=4.0, stickiness=0.2))
+SAMPLERS = [
+    ParticleGibbs(6, threshold=0.05),
+    ParticleGibbs(6, threshold=0.5),
+    ParticleGibbs(6, proposal="prior"),
+    ParticleGibbs(4, threshold=0.2, ancestor_sampling=False),
+]
+SEEDS = range(12)
+
+
+def series(lengths=(40, 25, 35)):
+    # far apart, so that the three states there are do not suffice and new ones are opened all the time
+    return [np.random.default_rng(i).uniform(-8, 8, n) for i, n in enumerate(lengths)]
+
+
+def pass_over(sampler, y, seed, n_states=3):
+    data = MODEL.observe(y)
+    rng = np.random.default_rng(seed)
+    draw = initial_draw(rng, data, MODEL, np.arange(len(data.y)) % n_states)
+    return sampler.resample_states(rng, data, MODEL, draw)
+
+
+def assert_identical(one, other):
+    np.testing.assert_array_equal(one[0].states, other[0].states)
+    np.testing.assert_array_equal(one[0].beta, other[0].beta)
+    assert one[1] == other[1]
+
+
+def give_room(monkeypatch, spare):
+    """θ is opened with room for `spare` more states; everything else stays as it is."""
+    opened = ihmm.sticks.open_theta
+
+    def open_theta(*arguments):
+        with monkeypatch.context() as inside:
+            inside.setattr(ihmm.sticks, "SPARE", spare)
+            return opened(*arguments)
+
+    monkeypatch.setattr(particle_gibbs, "open_theta", open_theta)
+
+
+def count_calls(monkeypatch, name):
+    """How often the sampler calls one of the helpers it imported."""
+    calls = []
+    original = getattr(particle_gibbs, name)
+
+    def counted(*arguments):
+        calls.append(name)
+        return original(*arguments)
+
+    monkeypatch.setattr(particle_gibbs, name, counted)
+    return calls
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_pass_does_not_depend_on_the_room_it_starts_with(sampler, monkeypatch):
+    results = {}
+    grown = {}
+    for spare in (1, 2, 7, 64, 1000):
+        with monkeypatch.context() as patch:
+            give_room(patch, spare)
+            grown[spare] = count_calls(patch, "grow")
+            results[spare] = [pass_over(sampler, series(), seed) for seed in SEEDS]
+    assert len(grown[1]) > len(grown[7]) > len(grown[1000]) == 0, "the test should meet passes that run out of room"
+    for spare in (1, 2, 7, 64):
+        for one, other in zip(results[spare], results[1000], strict=True):
+            assert_identical(one, other)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_pass_does_not_depend_on_the_blocks_it_is_cut_into(sampler, monkeypatch):
+    results = {}
+    for block in (3, 7, 4096):
+        monkeypatch.setattr(particle_gibbs, "BLOCK", block)
+        results[block] = [pass_over(sampler, series(), seed) for seed in SEEDS]
+    assert sum(info.n_born for _, info in results[4096]) > 0, "the test should meet states born on the way"
+    for block in (3, 7):
+        for one, other in zip(results[block], results[4096], strict=True):
+            assert_identical(one, other)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_pass_depends_on_neither_when_both_are_short(sampler, monkeypatch):
+    expected = [pass_over(sampler, series(), seed) for seed in SEEDS]
+    give_room(monkeypatch, 1)
+    monkeypatch.setattr(particle_gibbs, "BLOCK", 2)
+    for seed, other in zip(SEEDS, expected, strict=True):
+        assert_identical(pass_over(sampler, series(), seed), other)
+
+
+def test_a_series_longer_than_a_block_is_passed_over():
+    n_steps = particle_gibbs.BLOCK + 100
+    path, info = pass_over(ParticleGibbs(5, threshold=0.05), series([n_steps]), 1)
+    assert len(path.states) == n_steps
+    assert info.n_born > 0
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_the_path_of_a_sequence_does_not_depend_on_the_sequences_after_it(sampler):
+    y = series()
+    data = MODEL.observe(y)
+    n_first = len(y[0])
+    alone = data._replace(y=data.y[:n_first], offsets=data.offsets[:2], log_marginal=data.log_marginal[:n_first])
+    for seed in SEEDS:
+        draw = initial_draw(np.random.default_rng(seed), data, MODEL, np.arange(len(data.y)) % 3)
+        path, _ = sampler.resample_states(np.random.default_rng(seed), data, MODEL, draw)
+        other, _ = sampler.resample_states(
+            np.random.default_rng(seed), alone, MODEL, draw._replace(states=draw.states[:n_first])
+        )
+        # states are named after those a path visits, their β stay the same
+        np.testing.assert_array_equal(path.beta[path.states[:n_first]], other.beta[other.states])
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_pass_returns_a_path_over_states_named_without_gaps_and_a_beta_that_sums_to_one(sampler):
+    for seed in SEEDS:
+        path, info = pass_over(sampler, series(), seed)
+        n_states = len(path.beta) - 1
+        assert np.unique(path.states).tolist() == list(range(n_states))
+        assert 0 <= info.n_born <= n_states
+        assert 0 <= info.update_rate <= 1
+        assert path.beta.min() > 0
+        assert path.beta.sum() == pytest.approx(1, abs=1e-12)

@@ -1,0 +1,238 @@
+"""Wrong arguments are answered before any sampling, with what was expected, what came, and what to do."""
+
+import numpy as np
+import pytest
+
+import ihmm
+
+NAN, INF = float("nan"), float("inf")
+Y = np.linspace(0, 1, 10)
+NORMAL = ihmm.Model(ihmm.Normal())
+KNOWN_NOISE = ihmm.Model(ihmm.NormalMean())
+SYMBOLS = ihmm.Model(ihmm.Categorical(n_symbols=3))
+REAL_VALUED = pytest.mark.parametrize("model", [NORMAL, KNOWN_NOISE], ids=["Normal", "NormalMean"])
+
+
+class Untouchable:
+    """A sampler that must not be reached."""
+
+    def resample_states(self, rng, data, model, draw):
+        raise AssertionError("sampling had begun")
+
+
+def assert_refused(*said: str, model=NORMAL, y=Y, error=ValueError, **settings) -> None:
+    """`sample` and, where it has the argument, `iterate` refuse, in a sentence that has these parts."""
+    settings = {"sampler": Untouchable()} | settings
+    calls = [lambda: ihmm.sample(model, y, progress=False, **settings)]
+    if settings.keys() <= {"sampler", "seed", "init"}:
+        calls.append(lambda: ihmm.iterate(model, y, **settings))
+    for call in calls:
+        with pytest.raises(error) as caught:
+            call()
+        for part in said:
+            assert part in str(caught.value)
+
+
+# Numbers of things
+
+
+@pytest.mark.parametrize("name", ["draws", "chains", "thin", "cores"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, NAN, "3", True, [1]])
+def test_numbers_that_must_be_at_least_one(name, value):
+    assert_refused(name, "whole number of at least 1", f"got {value!r}", **{name: value})
+
+
+@pytest.mark.parametrize("value", [-1, 0.5, None, False])
+def test_tune_must_not_be_negative(value):
+    assert_refused("tune", "whole number of at least 0", f"got {value!r}", tune=value)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "x", True, (1, 2), np.random.default_rng(0)])
+def test_the_seed_must_be_a_whole_number(value):
+    assert_refused("seed", "None chooses one", "whole number of at least 0", f"got {value!r}", seed=value)
+
+
+# Model and sampler
+
+
+@pytest.mark.parametrize(
+    ("model", "got"),
+    [(ihmm.Normal(), "a Normal"), (ihmm.Model, "the class Model"), (Y, "a ndarray"), (None, "NoneType")],
+)
+def test_the_model_must_be_a_model(model, got):
+    assert_refused("model must be an ihmm.Model", got, "ihmm.Model(ihmm.Normal())", model=model, error=TypeError)
+
+
+def test_a_sampler_class_must_be_called():
+    assert_refused("got the class", "call it: ParticleGibbs(…)", sampler=ihmm.ParticleGibbs, error=TypeError)
+
+
+@pytest.mark.parametrize("sampler", ["beam", 10, ihmm.Normal()])
+def test_a_sampler_must_resample_states(sampler):
+    assert_refused("resample_states", "ihmm.ParticleGibbs()", f"got {sampler!r}", sampler=sampler, error=TypeError)
+
+
+@pytest.mark.parametrize("n_particles", [1, 0, -3, 2.0, None])
+def test_particle_gibbs_needs_two_particles(n_particles):
+    with pytest.raises(ValueError, match=rf"n_particles .* at least 2, got {n_particles!r}"):
+        ihmm.ParticleGibbs(n_particles=n_particles)
+
+
+@pytest.mark.parametrize("proposal", ["likelihood", "Posterior", "", None])
+def test_an_unknown_proposal_is_answered_with_the_known_ones(proposal):
+    with pytest.raises(ValueError, match=rf"proposal must be one of 'posterior', 'prior', got {proposal!r}"):
+        ihmm.ParticleGibbs(proposal=proposal)
+
+
+@pytest.mark.parametrize("threshold", [0, -0.1, NAN, INF])
+def test_the_threshold_must_be_positive(threshold):
+    with pytest.raises(ValueError, match=rf"threshold must be a positive number, got {threshold!r}"):
+        ihmm.ParticleGibbs(threshold=threshold)
+
+
+@pytest.mark.parametrize("emission", [ihmm.Normal, "normal", None, 3])
+def test_a_model_needs_an_emission(emission):
+    with pytest.raises(TypeError, match=r"emission must be an Emission such as ihmm.Normal\(\)"):
+        ihmm.Model(emission)
+
+
+def test_a_model_needs_a_prior_over_transitions():
+    with pytest.raises(TypeError, match="prior must be an HDPPrior, got GammaPrior"):
+        ihmm.Model(ihmm.Normal(), ihmm.GammaPrior())
+
+
+# Priors
+
+
+@pytest.mark.parametrize("value", [0, -1.0, NAN, INF, "1", None, True])
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (ihmm.GammaPrior, "shape"),
+        (ihmm.GammaPrior, "rate"),
+        (ihmm.BetaPrior, "a"),
+        (ihmm.BetaPrior, "b"),
+        (ihmm.HDPPrior, "gamma"),
+        (ihmm.HDPPrior, "concentration"),
+        (ihmm.Normal, "strength"),
+        (ihmm.Normal, "shape"),
+        (ihmm.Normal, "rate"),
+        (ihmm.NormalMean, "noise"),
+        (ihmm.NormalMean, "scale"),
+        (lambda **settings: ihmm.Categorical(n_symbols=2, **settings), "concentration"),
+    ],
+)
+def test_priors_must_be_positive(make, name, value):
+    with pytest.raises(ValueError, match=name) as caught:
+        make(**{name: value})
+    assert f"must be a positive number, got {value!r}" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1, 1.0, 2, NAN, None])
+def test_stickiness_is_a_fraction_below_one(value):
+    with pytest.raises(ValueError, match=r"stickiness .* must be a number in \[0, 1\), got"):
+        ihmm.HDPPrior(stickiness=value)
+
+
+@pytest.mark.parametrize("emission", [ihmm.Normal, ihmm.NormalMean])
+@pytest.mark.parametrize("value", [NAN, INF, "0", None])
+def test_the_prior_mean_must_be_finite(emission, value):
+    with pytest.raises(ValueError, match=rf"mean must be a finite number, got {value!r}"):
+        emission(mean=value)
+
+
+@pytest.mark.parametrize("n_symbols", [0, -1, 2.5, None])
+def test_the_number_of_symbols_must_be_at_least_one(n_symbols):
+    with pytest.raises(ValueError, match=rf"n_symbols must be a whole number of at least 1, got {n_symbols!r}"):
+        ihmm.Categorical(n_symbols=n_symbols)
+
+
+# Series
+
+
+@pytest.mark.parametrize("model", [NORMAL, KNOWN_NOISE, SYMBOLS])
+@pytest.mark.parametrize(("y", "steps"), [([], 0), ([1], 1), (np.zeros((0, 1)), 0), (np.zeros((1, 1)), 1)])
+def test_a_series_needs_two_steps(model, y, steps):
+    assert_refused(f"sequence 0 has {steps} step(s)", "at least 2", model=model, y=y)
+
+
+def test_the_sequence_that_is_too_short_is_named():
+    assert_refused("sequence 1 has 1 step(s)", "drop shorter ones", y=[Y, Y[:1]])
+    assert_refused("sequence 2 has 0 step(s)", y=[Y, Y, Y[:0]])
+
+
+@REAL_VALUED
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+def test_values_must_be_finite(model, bad):
+    y = Y.copy()
+    y[[3, 7]] = bad
+    assert_refused("expects finite values", "got 2 NaN or infinite", "first at t = 3", "drop or fill", model=model, y=y)
+    assert_refused("first at sequence 1, t = 3", model=model, y=[Y, y])
+
+
+@REAL_VALUED
+def test_one_number_a_step(model):
+    assert_refused("one number a step", "got 2 columns", model=model, y=np.zeros((10, 2)))
+    assert_refused("shape (T,) or (T, D)", "got (3, 4, 5)", "as a list", model=model, y=np.zeros((3, 4, 5)))
+    assert_refused("shape (T,) or (T, D)", "got ()", model=model, y=3.0)
+    assert_refused("no columns", model=model, y=np.zeros((10, 0)))
+
+
+def test_one_symbol_a_step():
+    assert_refused("one symbol a step", "got 2 columns", model=SYMBOLS, y=np.zeros((10, 2), int))
+
+
+@pytest.mark.parametrize("y", [["a", "b"], np.array(["x", "y"]), [None, None], np.array([1j, 2j])])
+def test_series_must_hold_numbers(y):
+    assert_refused("must hold numbers", "code symbols as integers", y=y, error=TypeError)
+
+
+@pytest.mark.parametrize("bad", [-1, 3, 100])
+def test_symbols_must_be_in_range(bad):
+    y = np.array([0, 1, 2, bad, 0])
+    said = ("whole numbers from 0 to 2 (n_symbols = 3)", f"got {bad} at t = 3", "raise n_symbols")
+    assert_refused(*said, model=SYMBOLS, y=y)
+
+
+@pytest.mark.parametrize("bad", [0.5, NAN, INF])
+def test_symbols_must_be_whole(bad):
+    y = np.array([0.0, 1.0, bad, 0.0])
+    assert_refused("whole numbers from 0 to 2", f"got {bad} at t = 2", model=SYMBOLS, y=y)
+
+
+def test_sequences_must_have_the_same_width():
+    y = [np.zeros(5), np.zeros((5, 2))]
+    assert_refused("same number of columns", "sequence 0 has shape (T,)", "sequence 1 has shape (T, 2)", y=y)
+
+
+# Where chains start
+
+
+@pytest.mark.parametrize("init", [0, -2, 1.5, None, True, NAN])
+def test_a_start_needs_at_least_one_state(init):
+    assert_refused("init", "whole number of at least 1", f"got {init!r}", init=init)
+
+
+@pytest.mark.parametrize("init", ["auto", "kmeans", ""])
+def test_a_start_has_no_name(init):
+    assert_refused("init must be a number of states or a path of states", f"got {init!r}", init=init)
+
+
+@pytest.mark.parametrize("init", [np.zeros(9, int), np.zeros(11, int), np.zeros((10, 1), int), []])
+def test_a_path_has_one_state_a_step(init):
+    assert_refused("init must give one state a step, shape (10,)", f"got {np.shape(init)}", init=init)
+
+
+def test_paths_of_several_sequences_have_their_lengths():
+    y = [Y, Y[:4]]
+    path = np.zeros(10, int)
+    assert_refused("shape (10,), (4,), got (10,), (5,)", y=y, init=[path, path[:5]])
+    assert_refused("shape (10,), (4,), got (10,)", y=y, init=[path])
+    assert_refused("shape (14,) in all, got (13,)", y=y, init=np.zeros(13, int))
+
+
+def test_a_path_holds_whole_numbers_from_zero():
+    assert_refused("init must hold whole numbers, got dtype float64", ".astype(int)", init=np.zeros(10))
+    path = np.zeros(10, int)
+    path[6] = -4
+    assert_refused("init must hold states numbered from 0, got -4 at t = 6", init=path)

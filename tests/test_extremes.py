@@ -1,0 +1,152 @@
+"""Extreme but legal input: everything stays finite, every state is one that was visited."""
+
+import numpy as np
+import pytest
+
+import ihmm
+
+RNG = np.random.default_rng(11)
+NORMAL = ihmm.Normal()
+KNOWN_NOISE = ihmm.NormalMean(noise=0.5, scale=2.0)
+TWO_LEVELS = np.repeat([0.0, 3.0, 0.0, 3.0], 25) + RNG.normal(0, 0.5, 100)
+SYMBOLS = np.repeat([0, 1, 2, 1], 25)
+PROPOSALS = pytest.mark.parametrize("proposal", ["posterior", "prior"])
+REAL_VALUED = pytest.mark.parametrize("emission", [NORMAL, KNOWN_NOISE], ids=["Normal", "NormalMean"])
+
+
+def draw_some(emission, y, proposal="posterior", prior=None, **settings) -> ihmm.Posterior:
+    model = ihmm.Model(emission, prior or ihmm.HDPPrior())
+    settings = {"draws": 20, "tune": 10, "chains": 2, "seed": 1, "init": 5} | settings
+    posterior = ihmm.sample(model, y, sampler=ihmm.ParticleGibbs(proposal=proposal), progress=False, **settings)
+    assert_sound(posterior)
+    return posterior
+
+
+def assert_sound(posterior: ihmm.Posterior) -> None:
+    for trace in posterior.traces.values():
+        assert np.all(np.isfinite(trace))
+    for draws in posterior.draws:
+        for draw in draws:
+            np.testing.assert_array_equal(np.unique(draw.states), np.arange(draw.n_states))
+            for weights in draw.transitions:
+                assert np.all(weights > 0)
+                np.testing.assert_allclose(weights.sum(axis=-1), 1)
+            assert all(np.all(np.isfinite(field)) for field in draw.phi)
+            assert draw.hyper.gamma > 0
+            assert draw.hyper.concentration > 0
+            assert 0 <= draw.hyper.stickiness < 1
+
+
+# Series
+
+
+@PROPOSALS
+@pytest.mark.parametrize("value", [0.0, 1.0, -1000.0])
+@REAL_VALUED
+def test_a_constant_series_is_one_state_most_of_the_time(emission, value, proposal):
+    posterior = draw_some(emission, np.full(200, value), proposal, tune=200, draws=100)
+    assert np.mean(posterior.n_states == 1) > 0.5
+
+
+@PROPOSALS
+def test_a_series_of_one_symbol_works(proposal):
+    draw_some(ihmm.Categorical(n_symbols=1), np.zeros(50, int), proposal)
+    draw_some(ihmm.Categorical(n_symbols=1000), np.full(50, 999), proposal)
+
+
+@PROPOSALS
+@pytest.mark.parametrize("y", [[0.0, 0.0], [0.0, 50.0]])
+@REAL_VALUED
+def test_two_steps_are_a_series(emission, y, proposal):
+    posterior = draw_some(emission, y, proposal)
+    assert posterior.states.shape == (2, 20, 2)
+
+
+def test_many_short_sequences_work():
+    posterior = draw_some(NORMAL, [RNG.normal(size=2) for _ in range(300)])
+    assert posterior.states.shape == (2, 20, 600)
+
+
+@PROPOSALS
+@REAL_VALUED
+def test_outliers_a_million_standard_deviations_away_get_states_of_their_own(emission, proposal):
+    y = TWO_LEVELS.copy()
+    y[[10, 40, 41]] = 5e5
+    y[70] = -5e5
+    posterior = draw_some(emission, y, proposal, tune=100, draws=50)
+    if proposal == "posterior":
+        high, low, usual = posterior.states[..., 10], posterior.states[..., 70], posterior.states[..., [9, 11, 69, 71]]
+        assert np.mean(high != low) > 0.9
+        assert np.mean((high[..., None] != usual).all(axis=-1)) > 0.9
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_data_on_a_scale_far_from_the_prior_work(scale):
+    draw_some(NORMAL, TWO_LEVELS * scale)
+    draw_some(KNOWN_NOISE, TWO_LEVELS * scale)
+
+
+@pytest.mark.slow
+@PROPOSALS
+@REAL_VALUED
+def test_a_hundred_thousand_steps_work(emission, proposal):
+    y = np.tile(TWO_LEVELS, 1000) + RNG.normal(0, 0.1, 100_000)
+    posterior = draw_some(emission, y, proposal, draws=3, tune=2)
+    assert posterior.states.shape == (2, 3, 100_000)
+
+
+# Priors
+
+
+@PROPOSALS
+@pytest.mark.parametrize("stickiness", [0.0, 0.5, 0.999, ihmm.BetaPrior(1000, 1), ihmm.BetaPrior(1e-3, 1e-3)])
+@pytest.mark.parametrize("concentration", [1e-6, 1.0, 1e4])
+@pytest.mark.parametrize("gamma", [1e-6, 1.0, 1e4])
+@pytest.mark.parametrize(
+    ("emission", "y"),
+    [(NORMAL, TWO_LEVELS), (KNOWN_NOISE, TWO_LEVELS), (ihmm.Categorical(3), SYMBOLS)],
+    ids=["Normal", "NormalMean", "Categorical"],
+)
+def test_concentrations_may_be_tiny_or_huge(emission, y, gamma, concentration, stickiness, proposal):
+    draw_some(emission, y, proposal, ihmm.HDPPrior(gamma, concentration, stickiness), draws=5, tune=5, chains=1)
+
+
+@PROPOSALS
+@pytest.mark.parametrize("prior", [ihmm.GammaPrior(1e-3, 1e-3), ihmm.GammaPrior(1e-3, 1e3), ihmm.GammaPrior(1e4, 1)])
+def test_hyperpriors_may_be_vague_or_far_out(prior, proposal):
+    draw_some(NORMAL, TWO_LEVELS, proposal, ihmm.HDPPrior(prior, prior, ihmm.BetaPrior(1, 1)), draws=10, chains=1)
+
+
+@PROPOSALS
+@pytest.mark.parametrize(
+    "emission",
+    [
+        ihmm.Normal(strength=1e-8),
+        ihmm.Normal(strength=1e8),
+        ihmm.Normal(shape=1e-2, rate=1e-6),
+        ihmm.Normal(shape=1e6, rate=1e6),
+        ihmm.NormalMean(noise=1e-6),
+        ihmm.NormalMean(noise=1e6),
+        ihmm.NormalMean(scale=1e-8),
+        ihmm.NormalMean(scale=1e8),
+    ],
+    ids=repr,
+)
+def test_emission_priors_may_be_narrow_or_wide(emission, proposal):
+    draw_some(emission, TWO_LEVELS, proposal, chains=1)
+
+
+@pytest.mark.parametrize("concentration", [1e-6, 1e6])
+def test_symbol_priors_may_be_narrow_or_wide(concentration):
+    draw_some(ihmm.Categorical(3, concentration), SYMBOLS)
+
+
+def test_two_particles_are_enough_to_run():
+    model = ihmm.Model(NORMAL)
+    assert_sound(
+        ihmm.sample(model, TWO_LEVELS, sampler=ihmm.ParticleGibbs(2), draws=20, tune=0, chains=1, progress=False)
+    )
+
+
+def test_a_start_with_as_many_states_as_steps_works():
+    draw_some(NORMAL, TWO_LEVELS, init=np.arange(100))
