@@ -147,7 +147,7 @@ def test_chains_of_different_lengths_are_cut_to_the_shortest_but_lose_no_draw():
 
 
 def test_a_pickle_holds_the_states_once():
-    y = RNG.normal(size=5000)
+    y = np.random.default_rng(0).normal(size=5000)
     posterior = draw_some(y=y, chains=2, draws=20, tune=0, save_warmup=False, init=1)
     stored = pickle.dumps(posterior)
     assert len(stored) < 1.5 * posterior.states.nbytes + 3 * y.nbytes
@@ -181,7 +181,7 @@ def test_an_interrupted_run_comes_back_with_every_draw(tmp_path):
 
 
 def test_wide_states_come_back(tmp_path):
-    y = RNG.normal(size=900)
+    y = np.random.default_rng(0).normal(size=900)
     posterior = draw_some(y=y, init=np.arange(900), draws=1, tune=0, save_warmup=False, chains=1)
     assert posterior.states.dtype == np.uint16
     posterior.save(tmp_path / "run")
@@ -297,7 +297,7 @@ def test_settings_of_another_program_are_refused(saved):
         ihmm.Posterior.load(saved)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1, 2]", "{}", "\x00\xff"])
+@pytest.mark.parametrize("text", ["", "{", "[1, 2]", "{}", "\x00\xff", '{"format": "ihmm posterior"}'])
 def test_settings_that_are_not_ours_are_refused(saved, text):
     (saved / "posterior.json").write_text(text)
     with pytest.raises(ValueError, match="is damaged or not written by ihmm"):
@@ -411,6 +411,14 @@ def test_a_model_that_was_not_saved_is_refused(saved, posterior):
 def test_a_sampler_of_the_users_own_is_forgotten(tmp_path):
     interrupted_posterior().save(tmp_path / "run")
     assert ihmm.Posterior.load(tmp_path / "run").sampler is None
+
+
+def test_a_sampler_that_this_version_does_not_have_is_forgotten(saved, posterior):
+    for sampler in ({"class": "Beam", "width": 3}, {"class": "ParticleGibbs", "n_worms": 3}):
+        edit(saved, sampler=sampler)
+        loaded = ihmm.Posterior.load(saved)
+        assert loaded.sampler is None
+        assert_same(loaded, posterior)
 
 
 def test_arrays_of_python_objects_are_refused_when_saving(tmp_path):

@@ -19,18 +19,26 @@ if TYPE_CHECKING:
     from ihmm.model import Model as Model
     from ihmm.posterior import Posterior as Posterior
     from ihmm.priors import BetaPrior as BetaPrior
+    from ihmm.priors import FinitePrior as FinitePrior
     from ihmm.priors import GammaPrior as GammaPrior
     from ihmm.priors import HDPPrior as HDPPrior
+    from ihmm.samplers import Beam as Beam
+    from ihmm.samplers import Blocked as Blocked
+    from ihmm.samplers import DirectAssignment as DirectAssignment
     from ihmm.samplers import ParticleGibbs as ParticleGibbs
     from ihmm.simulate import simulate as simulate
 
 # The front page. Names are imported when first used, so that `import ihmm` stays quick.
 _HOME = {
+    "Beam": "ihmm.samplers",
     "BetaPrior": "ihmm.priors",
+    "Blocked": "ihmm.samplers",
     "Categorical": "ihmm.emissions",
     "ConjugateEmission": "ihmm.emissions",
+    "DirectAssignment": "ihmm.samplers",
     "Draw": "ihmm.model",
     "Emission": "ihmm.emissions",
+    "FinitePrior": "ihmm.priors",
     "GammaPrior": "ihmm.priors",
     "HDPPrior": "ihmm.priors",
     "Model": "ihmm.model",

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model
 from ihmm.posterior import Posterior, Recorder, gather
 from ihmm.samplers import ParticleGibbs, Sampler
+from ihmm.sticks import total_states
 
 POLL = 0.1  # seconds between two looks at the chains
 
@@ -60,7 +60,7 @@ def sample(
     seed
         Governs everything random. If not given, one is chosen and can be read from ``posterior.seed``.
     init
-        Where chains start: a number of states for uniformly random paths, or a path (for several sequences end to
+        Where chains start: a number of states (a finite model's at most) for uniformly random paths, or a path (for several sequences end to
         end, or a list of paths).
     cores
         Chains running at the same time, on threads; as many as there are processors if not given. The result
@@ -76,9 +76,9 @@ def sample(
     thin = _checks.count("thin (sweeps per kept draw)", thin)
     cores = _checks.count("cores", os.cpu_count() or 1 if cores is None else cores)
     seed = _check_seed(seed)
-    sampler = _check_sampler(sampler)
-    data = _check_model(model).observe(y)
-    init = _check_init(init, data)
+    sampler = _check_sampler(sampler, _check_model(model))
+    data = model.observe(y)
+    init = _check_init(init, data, model)
 
     kept = np.empty((chains, draws, len(data.y)), np.uint8)
     warmup = np.empty((chains, tune if save_warmup else 0, len(data.y)), np.uint8)
@@ -111,9 +111,9 @@ def iterate(
     `sample`, tuning included. The arguments are those of `sample`.
     """
     seed = _check_seed(seed)
-    sampler = _check_sampler(sampler)
-    data = _check_model(model).observe(y)
-    return _sweeps(_generators(seed, 1)[0], data, model, sampler, _check_init(init, data))
+    sampler = _check_sampler(sampler, _check_model(model))
+    data = model.observe(y)
+    return _sweeps(_generators(seed, 1)[0], data, model, sampler, _check_init(init, data, model))
 
 
 def _check_seed(seed: Any) -> int:
@@ -122,13 +122,15 @@ def _check_seed(seed: Any) -> int:
     return _checks.count("seed (None chooses one)", seed, least=0)
 
 
-def _check_sampler(sampler: Any) -> Sampler:
+def _check_sampler(sampler: Any, model: Model) -> Sampler:
     if sampler is None:
         return ParticleGibbs()
     if isinstance(sampler, type):
         raise TypeError(f"sampler must be an instance, got the class; call it: {sampler.__name__}(…)")
     if not callable(getattr(sampler, "resample_states", None)):
         raise TypeError(f"sampler must have resample_states, as ihmm.ParticleGibbs() does, got {sampler!r}")
+    if callable(getattr(sampler, "check", None)):
+        sampler.check(model)
     return sampler  # type: ignore[no-any-return]
 
 
@@ -139,12 +141,12 @@ def _check_model(model: Any) -> Model:
     return model
 
 
-def _check_init(init: Any, data: Data) -> int | IntArray:
+def _check_init(init: Any, data: Data, model: Model) -> int | IntArray:
     if isinstance(init, str):
         raise ValueError(f"init must be a number of states or a path of states, got {init!r}")
     several = isinstance(init, (list, tuple)) and any(np.ndim(part) > 0 for part in init)
     if not several and np.ndim(init) == 0:
-        return _checks.count("init (a number of states, or a path of states)", init)
+        return min(_checks.count("init (a number of states, or a path of states)", init), total_states(model.prior))
     paths = [np.asarray(part) for part in (init if several else [init])]
     lengths, expected = [path.shape for path in paths], data.lengths if several else [len(data.y)]
     if lengths != [(n,) for n in expected]:
@@ -157,6 +159,8 @@ def _check_init(init: Any, data: Data) -> int | IntArray:
         raise ValueError(f"init must hold whole numbers, got dtype {path.dtype}; convert it with .astype(int)")
     if path.min() < 0:
         raise ValueError(f"init must hold states numbered from 0, got {path.min()} at t = {path.argmin()}")
+    if len(np.unique(path)) > total_states(model.prior):
+        raise ValueError(f"init visits {len(np.unique(path))} states, more than the prior has: {model.prior}")
     return path.astype(np.int64)
 
 
@@ -217,14 +221,11 @@ class _Chain:
 
 def _run(chains: list[_Chain], cores: int, progress: bool) -> None:
     """Let `cores` threads advance the chains until all have finished, one has failed, or Ctrl-C."""
-    waiting: SimpleQueue[_Chain] = SimpleQueue()
-    for chain in chains:
-        waiting.put(chain)
-    stop = Event()
+    waiting, lock, stop = list(chains), Lock(), Event()
     workers: list[Future[None]] = []
     with ThreadPoolExecutor(cores, "ihmm") as pool:
         try:
-            workers += [pool.submit(_work, waiting, stop) for _ in range(cores)]
+            workers += [pool.submit(_work, waiting, lock, stop) for _ in range(cores)]
             with _display(chains, progress) as refresh:
                 running = True
                 while running:
@@ -241,16 +242,18 @@ def _run(chains: list[_Chain], cores: int, progress: bool) -> None:
             raise error
 
 
-def _work(waiting: "SimpleQueue[_Chain]", stop: Event) -> None:
-    """Advance whichever chain waits longest by one sweep: chains stay level, so an interruption cuts them alike."""
+def _work(waiting: list[_Chain], lock: Lock, stop: Event) -> None:
+    """Advance by one sweep whichever chain is furthest behind: an interruption then cuts all of them alike."""
     while not stop.is_set():
-        try:
-            chain = waiting.get_nowait()
-        except Empty:
-            return
+        with lock:
+            if not waiting:
+                return
+            chain = min(waiting, key=lambda chain: chain.done)
+            waiting.remove(chain)
         chain.advance()
         if not chain.finished:
-            waiting.put(chain)
+            with lock:
+                waiting.append(chain)
 
 
 def _report_interruption(kept: list[int], draws: int) -> None:
@@ -283,6 +286,7 @@ def _display(chains: list[_Chain], progress: bool) -> Iterator[Callable[[], None
         def render(self, task: Task) -> Text:
             return Text(f"{task.finished_speed or task.speed or 0:.3g}/s")
 
+    console = Console(stderr=True)
     bars = Progress(
         TextColumn("chain {task.description} {task.fields[phase]}"),
         BarColumn(None),
@@ -291,8 +295,9 @@ def _display(chains: list[_Chain], progress: bool) -> Iterator[Callable[[], None
         TextColumn("{task.fields[n_states]} states  log joint {task.fields[log_joint]:.1f}"),
         TimeRemainingColumn(compact=True),
         expand=True,
-        console=Console(stderr=True),
+        console=console,
         auto_refresh=False,
+        disable=not (console.is_terminal or console.is_jupyter),
     )
 
     def state(chain: _Chain) -> dict[str, Any]:

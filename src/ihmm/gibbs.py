@@ -12,9 +12,10 @@ from ihmm._typing import IntArray
 from ihmm.kernels.conditionals import HyperPriors, resample_transitions
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.draws import seed_stream
-from ihmm.model import Data, Draw, Hyper, Model, Transitions
-from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
+from ihmm.model import Data, Draw, Hyper, Model, Prior, Transitions
+from ihmm.priors import BetaPrior, GammaPrior
 from ihmm.samplers._base import PassInfo, Path, Sampler
+from ihmm.sticks import total_states
 
 
 class SweepInfo(NamedTuple):
@@ -58,10 +59,11 @@ def resample_globals(
     return draw, log_transitions + float(model.emission.log_density_at(data.y, path.states, phi).sum())
 
 
-def hyper_priors(prior: HDPPrior) -> HyperPriors:
+def hyper_priors(prior: Prior) -> HyperPriors:
     """The priors as compiled code reads them."""
     gamma, concentration, stickiness = prior.gamma, prior.concentration, prior.stickiness
     return HyperPriors(
+        total_states(prior),
         *((gamma.shape, gamma.rate) if isinstance(gamma, GammaPrior) else FIXED),
         *((concentration.shape, concentration.rate) if isinstance(concentration, GammaPrior) else FIXED),
         *((stickiness.a, stickiness.b) if isinstance(stickiness, BetaPrior) else FIXED),
@@ -71,5 +73,7 @@ def hyper_priors(prior: HDPPrior) -> HyperPriors:
 FIXED = (0.0, 0.0)
 
 
-def _mean(quantity: float | GammaPrior | BetaPrior) -> float:
+def _mean(quantity: float | GammaPrior | BetaPrior | None) -> float:
+    if quantity is None:
+        return np.inf
     return quantity.mean if isinstance(quantity, (GammaPrior, BetaPrior)) else float(quantity)

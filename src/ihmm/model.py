@@ -7,12 +7,14 @@ import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions._base import Emission
-from ihmm.priors import HDPPrior
+from ihmm.priors import FinitePrior, HDPPrior
 from ihmm.sequences import Sequences
+
+Prior = HDPPrior | FinitePrior
 
 
 class Hyper(NamedTuple):
-    """γ, c = α + κ and ρ = κ/(α + κ)."""
+    """γ, c = α + κ and ρ = κ/(α + κ). γ is infinite where β is fixed to equal weights."""
 
     gamma: float
     concentration: float
@@ -62,18 +64,18 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """An infinite hidden Markov model: a family of emissions and a prior on transitions (T15 §2)."""
+    """A hidden Markov model: a family of emissions and a prior on transitions, infinite or finite (T15 §2)."""
 
     emission: Emission
-    prior: HDPPrior = field(default_factory=HDPPrior)
+    prior: Prior = field(default_factory=HDPPrior)
 
     def __post_init__(self) -> None:
         missing = [name for name in _EMISSION_METHODS if not callable(getattr(self.emission, name, None))]
         if isinstance(self.emission, type) or missing:
             hint = f"call it: {self.emission.__name__}(…)" if isinstance(self.emission, type) else f"missing {missing}"
             raise TypeError(f"emission must be an Emission such as ihmm.Normal(), got {self.emission!r}; {hint}")
-        if not isinstance(self.prior, HDPPrior):
-            raise TypeError(f"prior must be an HDPPrior, got {self.prior!r}")
+        if not isinstance(self.prior, (HDPPrior, FinitePrior)):
+            raise TypeError(f"prior must be an HDPPrior or a FinitePrior, got {self.prior!r}")
 
     def observe(self, y: Any) -> Data:
         """Check raw series against the emission; every error about data is raised here, before any sampling."""

@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -88,7 +88,7 @@ class Posterior:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder of JSON and NumPy arrays. One that holds a saved posterior is replaced, no other is.
 
-        The folder is written under another name and renamed at the end: a crash leaves the old one or the new one.
+        The folder is written under another name and renamed at the end, so a crash never leaves half a posterior.
         """
         target = Path(path).resolve()
         if target.exists() and not _may_replace(target):
@@ -106,7 +106,7 @@ class Posterior:
         """Read what `save` wrote. Emissions that are not part of ihmm cannot be named in a file: pass the `model`."""
         folder = Path(path)
         settings = _read_settings(folder)
-        model = _read_model(folder, settings, model)
+        model = _read_model(folder, settings.get("model"), model)
         try:
             return _read(folder, settings, model)
         except (OSError, KeyError, ValueError) as error:
@@ -199,9 +199,6 @@ class Draws(Sequence[Draw]):
 
     def __len__(self) -> int:
         return len(self._record)
-
-    def __iter__(self) -> Iterator[Draw]:
-        return (self[d] for d in range(len(self)))
 
     @overload
     def __getitem__(self, index: int) -> Draw: ...
@@ -320,7 +317,7 @@ def _put_in_place(folder: Path, target: Path) -> None:
     target.rename(aside)
     try:
         folder.rename(target)
-    except OSError:
+    except BaseException:
         aside.rename(target)
         raise
     for entry in aside.iterdir():
@@ -387,33 +384,33 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         hint = f", but {copies[0]} holds one that a save was about to put there; rename it" if copies else ""
         raise FileNotFoundError(f"there is no folder {folder}{hint}")
     try:
-        settings = json.loads((folder / SETTINGS).read_text("utf-8"))
-        known = settings["format"] == FORMAT
+        settings: dict[str, Any] = json.loads((folder / SETTINGS).read_text("utf-8"))
+        program, version, written_by = (settings[name] for name in ("format", "format_version", "versions"))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ValueError(f"{folder} is not a saved posterior: it has no {SETTINGS}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{folder / SETTINGS} is damaged or not written by ihmm ({error!r})") from error
-    if not known:
-        raise ValueError(f"{folder} is not a saved posterior: its {SETTINGS} says {settings['format']!r}")
-    if settings["format_version"] > FORMAT_VERSION:
-        raise ValueError(f"{folder} was written by a newer ihmm ({settings['versions']['ihmm']}); upgrade to read it")
-    return cast(dict[str, Any], settings)
+    if program != FORMAT:
+        raise ValueError(f"{folder} is not a saved posterior: its {SETTINGS} says {program!r}")
+    if version > FORMAT_VERSION:
+        raise ValueError(f"{folder} was written by a newer ihmm ({written_by['ihmm']}); upgrade to read it")
+    return settings
 
 
-def _read_model(folder: Path, settings: dict[str, Any], model: Model | None) -> Model:
+def _read_model(folder: Path, saved: Any, model: Model | None) -> Model:
     """The model named in the file, or the one given if it may be the one that was saved."""
     if model is not None:
-        if _encode(model) != settings["model"]:
-            raise ValueError(f"the model given, {model}, is not the one saved in {folder}: {settings['model']}")
+        if _encode(model) != saved:
+            raise ValueError(f"the model given, {model}, is not the one saved in {folder}: {saved}")
         return model
     try:
-        return cast(Model, _decode(settings["model"]))
+        return cast(Model, _decode(saved))
     except _UnknownClassError as error:
         raise ValueError(
             f"the posterior in {folder} was made with {error}, which is not part of ihmm; "
             "pass the model: Posterior.load(path, model=…)"
         ) from error
-    except (KeyError, ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(f"the model in {folder / SETTINGS} cannot be read ({error})") from error
 
 
@@ -496,8 +493,8 @@ def _decode(value: Any) -> Any:
 
 
 def _decode_sampler(value: Any) -> Sampler | None:
-    """The sampler, or None if it is not part of ihmm: reading a posterior does not need it."""
+    """The sampler, or None if this ihmm does not have it: reading a posterior does not need it."""
     try:
         return cast(Sampler | None, _decode(value))
-    except _UnknownClassError:
+    except (_UnknownClassError, ValueError, TypeError):
         return None

@@ -5,6 +5,7 @@ A number fixes a quantity, a prior lets it be resampled.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from ihmm import _checks
 
@@ -61,9 +62,39 @@ class HDPPrior:
     stickiness: float | BetaPrior = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("gamma", "concentration"):
-            value = getattr(self, name)
-            if not isinstance(value, GammaPrior):
-                _checks.positive(f"{name} (a number fixes it, a GammaPrior lets it be resampled)", value)
-        if not isinstance(self.stickiness, BetaPrior):
-            _checks.fraction("stickiness (a number fixes it, a BetaPrior lets it be resampled)", self.stickiness)
+        _check_quantities(self.gamma, self.concentration, self.stickiness)
+
+
+@dataclass(frozen=True)
+class FinitePrior:
+    """The finite hierarchical hidden Markov model (T15 §2.1): at most `n_states` states, some of which may stay empty.
+
+    β ~ Dirichlet(γ/L, …, γ/L) with L = `n_states`, rows as in `HDPPrior`. As L grows this becomes the infinite model.
+
+    Parameters
+    ----------
+    n_states
+        L, the number of states there are.
+    gamma
+        Concentration of β. None fixes β = (1/L, …, 1/L): the ordinary Bayesian hidden Markov model, whose rows are
+        Dirichlet(c/L, …, c/L) if `stickiness` is 0.
+    concentration, stickiness
+        As in `HDPPrior`.
+    """
+
+    n_states: int
+    gamma: float | GammaPrior | None = GammaPrior()
+    concentration: float | GammaPrior = GammaPrior()
+    stickiness: float | BetaPrior = 0.0
+
+    def __post_init__(self) -> None:
+        _checks.count("FinitePrior n_states", self.n_states)
+        _check_quantities(self.gamma if self.gamma is not None else 1.0, self.concentration, self.stickiness)
+
+
+def _check_quantities(gamma: Any, concentration: Any, stickiness: Any) -> None:
+    for name, value in (("gamma", gamma), ("concentration", concentration)):
+        if not isinstance(value, GammaPrior):
+            _checks.positive(f"{name} (a number fixes it, a GammaPrior lets it be resampled)", value)
+    if not isinstance(stickiness, BetaPrior):
+        _checks.fraction("stickiness (a number fixes it, a BetaPrior lets it be resampled)", stickiness)

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._checks import count
-from ihmm._random import dirichlet
+from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.model import Draw, Hyper, Model, Transitions
-from ihmm.priors import BetaPrior, GammaPrior
+from ihmm.model import Draw, Hyper, Model, Prior, Transitions
+from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 
 
 class Simulated(NamedTuple):
@@ -33,7 +33,7 @@ def simulate(model: Model, lengths: int | list[int], seed: int | np.random.Gener
 def draw_prior(rng: np.random.Generator, model: Model, lengths: list[int]) -> Draw:
     """One draw of everything but the observations."""
     hyper = draw_hyper(rng, model)
-    beta, states = draw_path(rng, hyper, lengths)
+    beta, states = draw_path(rng, model.prior, hyper, lengths)
     n_states = len(beta) - 1
     # Given the path, β and the hyperparameters, π is Dirichlet; φ does not depend on the path
     counts = np.zeros((n_states + 1, n_states))
@@ -50,7 +50,9 @@ def draw_prior(rng: np.random.Generator, model: Model, lengths: list[int]) -> Dr
 def draw_hyper(rng: np.random.Generator, model: Model) -> Hyper:
     prior = model.prior
 
-    def value(quantity: float | GammaPrior | BetaPrior) -> float:
+    def value(quantity: float | GammaPrior | BetaPrior | None) -> float:
+        if quantity is None:
+            return np.inf
         if isinstance(quantity, GammaPrior):
             return max(float(rng.gamma(quantity.shape, 1 / quantity.rate)), 1e-12)
         if isinstance(quantity, BetaPrior):
@@ -60,11 +62,13 @@ def draw_hyper(rng: np.random.Generator, model: Model) -> Hyper:
     return Hyper(value(prior.gamma), value(prior.concentration), value(prior.stickiness))
 
 
-def draw_path(rng: np.random.Generator, hyper: Hyper, lengths: list[int]) -> tuple[FloatArray, IntArray]:
+def draw_path(
+    rng: np.random.Generator, prior: Prior, hyper: Hyper, lengths: list[int]
+) -> tuple[FloatArray, IntArray]:
     """Paths with π integrated out: every row is a Pólya urn over β, whose stick is broken when a draw needs it.
 
     A customer of row j sits at an old transition in proportion to its count, follows the self bias with mass κ, or
-    asks β with mass α. β's leftover hit by such a draw is split by Beta(1, γ): the size-biased pick of a new state.
+    asks β with mass α. When such a draw hits β's leftover, the state it finds there has a size-biased share of it.
     """
     beta: list[float] = []
     leftover = 1.0
@@ -82,11 +86,22 @@ def draw_path(rng: np.random.Generator, hyper: Hyper, lengths: list[int]) -> tup
                 state = previous
             else:
                 state = int(np.searchsorted(np.cumsum(beta), rng.random(), side="right")) if beta else 0
-                if state == len(beta):
-                    part = rng.beta(1, hyper.gamma)
+                if state == len(beta) and (not isinstance(prior, FinitePrior) or state < prior.n_states):
+                    part = draw_share(rng, prior, hyper.gamma, len(beta))
                     beta.append(leftover * part)
                     leftover *= 1 - part
+                state = min(state, len(beta) - 1)
             urn.append(state)
             states.append(state)
             previous = state
-    return np.append(beta, leftover), np.array(states, dtype=np.int64)
+    return np.maximum(np.append(beta, leftover), FLOOR), np.array(states, dtype=np.int64)
+
+
+def draw_share(rng: np.random.Generator, prior: Prior, gamma: float, n_visited: int) -> float:
+    """The share of β's leftover that a state picked from it has: Beta(1, γ), or its like among finitely many."""
+    if not isinstance(prior, FinitePrior):
+        return float(rng.beta(1, gamma))
+    others = prior.n_states - n_visited - 1
+    if others == 0 or np.isinf(gamma):
+        return 1 / (others + 1)
+    return float(rng.beta(1 + gamma / prior.n_states, others * gamma / prior.n_states))

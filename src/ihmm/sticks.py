@@ -5,22 +5,42 @@ import numpy as np
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import Emission, join
 from ihmm.kernels import counts, sticks
-from ihmm.kernels.sticks import Theta
-from ihmm.model import Draw
+from ihmm.kernels.sticks import ENDLESS, Theta
+from ihmm.model import Draw, Prior
+from ihmm.priors import FinitePrior
 
 SPARE = 16  # states and rows that fit before the arrays must grow
 
 
-def open_theta(draw: Draw, key: np.uint64, threshold: float) -> tuple[Theta, IntArray]:
+def open_theta(draw: Draw, prior: Prior, key: np.uint64, threshold: float) -> tuple[Theta, IntArray]:
     """θ with β's stick broken until the leftover is below `threshold`, and V = {k : β_k ≥ threshold} in front.
 
     Also returns which column (a state of the draw, or a fresh one after those) stands where.
     """
+    theta = start_theta(draw, prior, key)
+    while not sticks.break_until(theta, threshold):
+        theta = grow(theta)
+    order = np.empty(theta.size[0], np.int64)
+    sticks.arrange(theta, threshold, order)
+    return theta, order
+
+
+def open_below(draw: Draw, prior: Prior, key: np.uint64, limit: float) -> Theta:
+    """θ with all rows open and sticks broken until every row's leftover is below `limit`; state k has row k + 1."""
+    theta = start_theta(draw, prior, key)
+    while not sticks.open_until(theta, limit):
+        theta = grow(theta)
+    return theta
+
+
+def start_theta(draw: Draw, prior: Prior, key: np.uint64) -> Theta:
+    """θ as the last sweep drew it, with some room to grow."""
     transitions, hyper = draw.transitions, draw.hyper
     n_states = len(transitions.rows)
     capacity = n_states + SPARE
     theta = Theta(
         key=key,
+        n_total=total_states(prior),
         gamma=hyper.gamma,
         kappa=hyper.kappa,
         size=np.zeros(3, np.int64),
@@ -37,11 +57,12 @@ def open_theta(draw: Draw, key: np.uint64, threshold: float) -> tuple[Theta, Int
     )
     theta.mass[0] = hyper.concentration
     sticks.start(theta, transitions.beta, transitions.initial, transitions.rows)
-    while not sticks.break_until(theta, threshold):
-        theta = grow(theta)
-    order = np.empty(theta.size[0], np.int64)
-    sticks.arrange(theta, threshold, order)
-    return theta, order
+    return theta
+
+
+def total_states(prior: Prior) -> int:
+    """States there are, in the form compiled code reads."""
+    return prior.n_states if isinstance(prior, FinitePrior) else ENDLESS
 
 
 def grow(theta: Theta) -> Theta:
@@ -77,17 +98,13 @@ def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> P
     return phi
 
 
-def compact(path: IntArray, theta: Theta, order: IntArray, n_before: int) -> tuple[IntArray, FloatArray, int]:
-    """Keep the states the path visits and fold the others into the leftover.
+def compact(path: IntArray, theta: Theta, rank: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
+    """Keep the states the path visits, in order of `rank`, and fold the others into the leftover.
 
-    States keep their order from sweep to sweep, newborn ones come last; returns the path in the new labels, β over
-    them, and how many are newborn.
+    Returns the path in the new labels, β over them, and the old labels.
     """
-    n_states = int(theta.size[0])
-    rank = np.arange(n_states)
-    rank[: len(order)] = order
     kept = counts.compact(path, rank)
     beta = np.empty(len(kept) + 1)
     beta[:-1] = theta.beta[kept]
-    beta[-1] = max(1 - beta[:-1].sum(), theta.left[n_states - 1])
-    return path, beta, int((rank[kept] >= n_before).sum())
+    beta[-1] = max(1 - beta[:-1].sum(), theta.left[theta.size[0] - 1])
+    return path, beta, kept

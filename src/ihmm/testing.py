@@ -20,8 +20,8 @@ from scipy.special import gammaln, logsumexp, roots_genlaguerre, roots_jacobi
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.gibbs import initial_draw, sweep
-from ihmm.model import Data, Draw, Model
-from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
+from ihmm.model import Data, Draw, Model, Prior
+from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 from ihmm.samplers import ParticleGibbs, Sampler
 from ihmm.simulate import draw_prior
 
@@ -145,7 +145,7 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
     fit = model.emission.log_density_at(data.y, states, phi)
     values = {
         "n_states": draw.n_states,
-        "log gamma": np.log(hyper.gamma),
+        "log gamma": np.log(hyper.gamma) if np.isfinite(hyper.gamma) else 0.0,
         "log concentration": np.log(hyper.concentration),
         "stickiness": hyper.stickiness,
         "max beta": beta[:-1].max(),
@@ -208,11 +208,15 @@ def canonical(states: IntArray) -> Partition:
     return tuple(names.setdefault(state, len(names)) for state in states.tolist())
 
 
-def log_path_probability(prior: HDPPrior, states: IntArray, offsets: IntArray) -> float:
+def log_path_probability(prior: Prior, states: IntArray, offsets: IntArray) -> float:
     """log p(partition) with β, π and the free hyperparameters integrated out.
 
     Given (c, ρ) every cell of the transition counts is a rising factorial Π_i (a β_k + b + i), a polynomial in β_k;
-    multiplied out, E[Π β_k^{m_k}] over GEM(γ) and all labellings is γ^K Γ(γ)/Γ(γ+M) Π Γ(m_k), M = Σ m_k.
+    multiplied out, E[Π β_k^{m_k}] over β and all labellings is, with M = Σ m_k,
+
+        Γ(γ)/Γ(γ+M) · Π γ Γ(m_k)                              β ~ GEM(γ)
+        Γ(γ)/Γ(γ+M) · Π Γ(γ/L+m_k)/Γ(γ/L) · L!/(L−K)!         β ~ Dirichlet(γ/L, …)
+        Π L^{−m_k} · L!/(L−K)!                                β = (1/L, …)
     """
     n_states = int(states.max()) + 1
     counts = np.zeros((n_states + 1, n_states), np.int64)
@@ -224,7 +228,7 @@ def log_path_probability(prior: HDPPrior, states: IntArray, offsets: IntArray) -
     c, rho = (grid.ravel() for grid in np.meshgrid(c, rho))
     weight = np.outer(weight_rho, weight_c).ravel()
 
-    power_sum: FloatArray = np.ones((len(c), 1))  # coefficient of "M tables in all", by hyperparameter node
+    columns = []  # by state, coefficients of β_k^m at every node of (c, ρ)
     for k in range(n_states):
         column: FloatArray = np.ones((len(c), 1))
         for j in range(n_states + 1):
@@ -232,16 +236,40 @@ def log_path_probability(prior: HDPPrior, states: IntArray, offsets: IntArray) -
             bias = c * rho if j == k + 1 else np.zeros_like(c)
             for i in range(counts[j, k]):
                 column = _times(column, np.stack([bias + i, slope], axis=1))
-        column[:, 0] = 0  # every visited state is entered through β at least once
-        column[:, 1:] *= np.exp(gammaln(np.arange(1, column.shape[1])))
-        power_sum = _times(power_sum, column)
+        columns.append(column)
     customers = counts.sum(axis=1)
-    log_rows = (gammaln(c)[:, None] - gammaln(c[:, None] + customers)).sum(axis=1)
+    weight = weight * np.exp((gammaln(c)[:, None] - gammaln(c[:, None] + customers)).sum(axis=1))
 
-    gamma, weight_gamma = _nodes(prior.gamma)
-    tables = np.arange(power_sum.shape[1])
-    sticks = np.exp(n_states * np.log(gamma)[:, None] + gammaln(gamma)[:, None] - gammaln(gamma[:, None] + tables))
-    return float(np.log(weight * np.exp(log_rows) @ power_sum @ (weight_gamma @ sticks)))
+    total = 0.0
+    for gamma, weight_gamma in zip(*_nodes(prior.gamma), strict=True):
+        power_sum: FloatArray = np.ones((len(c), 1))  # coefficient of M at every node of (c, ρ)
+        for column in columns:
+            power_sum = _times(power_sum, column * _stick_moments(prior, gamma, column.shape[1]))
+        powers = np.arange(power_sum.shape[1])
+        normaliser = np.exp(gammaln(gamma) - gammaln(gamma + powers)) if np.isfinite(gamma) else np.ones(len(powers))
+        total += weight_gamma * float(weight @ power_sum @ normaliser)
+    return float(np.log(total) + _log_labellings(prior, n_states))
+
+
+def _stick_moments(prior: Prior, gamma: float, n: int) -> FloatArray:
+    """A state's factor in E[Π β_k^{m_k}], m = 0 … n − 1; every visited state is entered through β at least once."""
+    powers = np.arange(1, n)
+    if not isinstance(prior, FinitePrior):
+        moments = gamma * np.exp(gammaln(powers))
+    elif np.isinf(gamma):
+        moments = float(prior.n_states) ** -powers
+    else:
+        moments = np.exp(gammaln(gamma / prior.n_states + powers) - gammaln(gamma / prior.n_states))
+    return np.append(0.0, moments)
+
+
+def _log_labellings(prior: Prior, n_states: int) -> float:
+    """Ways to give the states of a partition different names; one in the infinite model, whose names are summed over."""
+    if not isinstance(prior, FinitePrior):
+        return 0.0
+    if n_states > prior.n_states:
+        return -np.inf
+    return float(gammaln(prior.n_states + 1) - gammaln(prior.n_states - n_states + 1))
 
 
 class _Evidence:
@@ -270,8 +298,10 @@ class _Evidence:
         return self._known[block]
 
 
-def _nodes(quantity: float | GammaPrior | BetaPrior) -> tuple[FloatArray, FloatArray]:
+def _nodes(quantity: float | GammaPrior | BetaPrior | None) -> tuple[FloatArray, FloatArray]:
     """Quadrature nodes and weights (summing to one) of a hyperparameter's prior; a fixed one is a single node."""
+    if quantity is None:
+        return np.array([np.inf]), np.ones(1)
     if isinstance(quantity, GammaPrior):
         nodes, weights = roots_genlaguerre(NODES, quantity.shape - 1)
         return nodes / quantity.rate, weights / weights.sum()

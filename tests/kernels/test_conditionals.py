@@ -1,27 +1,43 @@
-"""`kernels.conditionals` against the conditional laws written down."""
+"""`kernels.conditionals` against the conditional laws written down.
+
+A count of one is one table, whatever the concentration: with such counts the tables are known.
+"""
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from ihmm.gibbs import hyper_priors
 from ihmm.kernels import conditionals, counts, draws
-from ihmm.kernels.conditionals import HyperPriors
 from ihmm.model import Hyper
+from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
 from reference import conditionals as twin
 from reference.sticks import row_concentration
-from reference.verdicts import assert_follows, assert_frequencies, assert_mean
+from reference.verdicts import assert_follows, assert_frequencies
 
 COUNTS = np.array([[2, 0, 1], [5, 3, 0], [2, 40, 1], [0, 0, 0]])  # nobody has left the third state
+ONES = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1], [0, 0, 0]])
 BETA = np.array([0.4, 0.3, 0.1, 0.2])
 HYPER = Hyper(gamma=2.0, concentration=5.0, stickiness=0.3)
-PRIORS = HyperPriors(1.5, 0.7, 2.0, 0.4, 3.0, 2.0)
-FIXED = HyperPriors(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+PLAIN = HYPER._replace(stickiness=0.0)
+GAMMA, CONCENTRATION, STICKINESS = GammaPrior(1.5, 0.7), GammaPrior(2.0, 0.4), BetaPrior(3.0, 2.0)
 
 
 def stream(number=0):
     words = np.empty(4, np.uint64)
     draws.seed_stream(words, np.uint64(11), number)
     return words
+
+
+def priors(**free):
+    """The priors as the kernel reads them: what is not named is fixed."""
+    return hyper_priors(HDPPrior(**{"gamma": 1.0, "concentration": 1.0, "stickiness": 0.0} | free))
+
+
+def resample(words, free, n_jk, hyper):
+    """New (γ, c, ρ), β and rows."""
+    gamma, concentration, stickiness, beta, rows = conditionals.resample_transitions(words, free, n_jk, BETA, *hyper)
+    return Hyper(gamma, concentration, stickiness), beta, rows
 
 
 def test_the_base_measure_has_the_mass_of_every_row_and_its_self_bias():
@@ -62,59 +78,80 @@ def test_without_stickiness_nothing_is_overridden():
 
 
 @pytest.mark.law
-@pytest.mark.parametrize("n_tables", [6, 30])
-def test_the_update_of_c_leaves_its_conditional_law_unchanged(n_tables):
-    customers = COUNTS.sum(axis=1)
-    law = twin.concentration_law(
-        PRIORS.concentration_shape, PRIORS.concentration_rate, customers[customers > 0], n_tables
-    )
-    words = stream(2)
+def test_the_update_of_c_leaves_its_law_given_the_tables_unchanged():
+    customers = ONES.sum(axis=1)
+    law = twin.concentration_law(CONCENTRATION, customers[customers > 0], ONES.sum())
+    words, free = stream(2), priors(concentration=CONCENTRATION)
     before = law.sample(np.random.default_rng(2), 20_000)
-    after = [conditionals.draw_concentration(words, PRIORS, COUNTS, n_tables, c) for c in before]
+    after = [resample(words, free, ONES, HYPER._replace(concentration=c))[0].concentration for c in before]
     assert_follows(after, law.cdf)
 
 
 @pytest.mark.law
-@pytest.mark.parametrize("served", [[6, 3, 2], [1], [1, 1, 1, 40]])
-def test_the_update_of_gamma_leaves_its_conditional_law_unchanged(served):
-    served = np.array(served)
-    law = twin.gamma_law(PRIORS.gamma_shape, PRIORS.gamma_rate, len(served), served.sum())
-    words = stream(3)
-    before = law.sample(np.random.default_rng(3), 20_000)
-    assert_follows([conditionals.draw_gamma(words, PRIORS, served, gamma) for gamma in before], law.cdf)
+def test_the_update_of_c_leaves_its_law_given_the_counts_unchanged():
+    law = twin.law_given_counts(
+        stats.gamma(CONCENTRATION.shape, scale=1 / CONCENTRATION.rate).logpdf,
+        COUNTS,
+        BETA,
+        lambda c: (c, HYPER.stickiness),
+    )
+    words, free = stream(11), priors(concentration=CONCENTRATION)
+    before = law.sample(np.random.default_rng(11), 20_000)
+    after = [resample(words, free, COUNTS, HYPER._replace(concentration=c))[0].concentration for c in before]
+    assert_follows(after, law.cdf)
 
 
 @pytest.mark.law
-def test_rho_is_a_beta_draw_of_tables_overridden_and_not():
-    words = stream(4)
-    drawn = [conditionals.draw_stickiness(words, PRIORS, 5, 4) for _ in range(20_000)]
-    assert_follows(drawn, stats.beta(PRIORS.stickiness_a + 4, PRIORS.stickiness_b + 5).cdf)
+def test_the_update_of_rho_leaves_its_law_given_the_counts_unchanged():
+    law = twin.law_given_counts(
+        stats.beta(STICKINESS.a, STICKINESS.b).logpdf,
+        COUNTS,
+        BETA,
+        lambda rho: (HYPER.concentration, rho),
+        high=1 - 1e-9,
+    )
+    words, free = stream(12), priors(stickiness=STICKINESS)
+    before = law.sample(np.random.default_rng(12), 20_000)
+    after = [resample(words, free, COUNTS, HYPER._replace(stickiness=rho))[0].stickiness for rho in before]
+    assert_follows(after, law.cdf)
 
 
 @pytest.mark.law
 def test_the_initial_row_has_no_say_in_rho():
     # nobody ever leaves a state: ρ keeps its prior, however many sequences begin
-    begun = np.array([[9000, 50], [0, 0], [0, 0]])
-    beta = np.array([0.5, 0.3, 0.2])
-    words = stream(10)
-    drawn = [conditionals.resample_transitions(words, PRIORS, begun, beta, *HYPER)[2] for _ in range(5000)]
-    assert_follows(drawn, stats.beta(PRIORS.stickiness_a, PRIORS.stickiness_b).cdf)
+    begun = np.zeros((4, 3), np.int64)
+    begun[0] = [9000, 50, 1]
+    words, free = stream(10), priors(stickiness=STICKINESS)
+    drawn = [resample(words, free, begun, HYPER)[0].stickiness for _ in range(5000)]
+    assert_follows(drawn, stats.beta(STICKINESS.a, STICKINESS.b).cdf)
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("n_jk", [ONES, np.array([[1, 1, 1]] + [[0, 0, 0]] * 3)])
+def test_the_update_of_gamma_leaves_its_law_given_the_tables_unchanged(n_jk):
+    law = twin.gamma_law(GAMMA, n_states=3, n_tables=n_jk.sum())
+    words, free = stream(3), priors(gamma=GAMMA)
+    before = law.sample(np.random.default_rng(3), 20_000)
+    after = [resample(words, free, n_jk, PLAIN._replace(gamma=gamma))[0].gamma for gamma in before]
+    assert_follows(after, law.cdf)
 
 
 @pytest.mark.law
 def test_beta_is_dirichlet_of_the_tables_and_gamma():
-    words, served = stream(5), COUNTS.sum(axis=0)
-    drawn = np.array([conditionals.draw_beta(words, served, 2.5) for _ in range(10_000)])
-    assert_dirichlet(drawn, np.append(served, 2.5))
+    words, fixed = stream(5), priors()
+    drawn = np.array([resample(words, fixed, ONES, PLAIN)[1] for _ in range(10_000)])
+    assert_dirichlet(drawn, np.append(ONES.sum(axis=0), PLAIN.gamma))
 
 
 @pytest.mark.law
-def test_rows_are_dirichlet_of_the_counts_and_the_base_measure():
-    words = stream(6)
-    measure = conditionals.base_measure(BETA, HYPER.concentration, HYPER.stickiness)
-    drawn = np.array([conditionals.draw_rows(words, COUNTS, measure.copy()) for _ in range(10_000)])
+@pytest.mark.parametrize("hyper", [HYPER, PLAIN])
+def test_rows_are_dirichlet_of_the_counts_and_the_new_beta(hyper):
+    words, fixed = stream(6), priors()
+    results = [resample(words, fixed, COUNTS, hyper) for _ in range(10_000)]
     for j in range(4):
-        assert_dirichlet(drawn[:, j], np.append(COUNTS[j], 0) + row_concentration(BETA, HYPER, j - 1))
+        concentration = np.array([row_concentration(beta, hyper, j - 1) for _, beta, _ in results])
+        concentration[:, :-1] += COUNTS[j]
+        assert_dirichlet(np.array([rows[j] for _, _, rows in results]), concentration)
 
 
 @pytest.mark.law
@@ -132,30 +169,22 @@ def test_a_dirichlet_of_tiny_concentrations_still_gives_each_its_share():
 
 
 def test_a_fixed_hyperparameter_stays_and_a_free_one_moves():
-    fixed = conditionals.resample_transitions(stream(8), FIXED, COUNTS, BETA, *HYPER)
-    assert fixed[:3] == tuple(HYPER)
-    free = conditionals.resample_transitions(stream(8), PRIORS, COUNTS, BETA, *HYPER)
-    assert all(new != old for new, old in zip(free[:3], HYPER, strict=True))
+    assert resample(stream(8), priors(), COUNTS, HYPER)[0] == HYPER
+    free = priors(gamma=GAMMA, concentration=CONCENTRATION, stickiness=STICKINESS)
+    moved = resample(stream(8), free, COUNTS, HYPER)[0]
+    assert all(new != old for new, old in zip(moved, HYPER, strict=True))
 
 
 @pytest.mark.law
-def test_with_everything_fixed_beta_follows_the_tables_and_the_rows_follow_beta():
-    words = stream(9)
-    results = [conditionals.resample_transitions(words, FIXED, COUNTS, BETA, *HYPER) for _ in range(10_000)]
+def test_beta_follows_the_tables_that_the_self_bias_left():
+    words, fixed = stream(9), priors()
+    drawn = np.array([resample(words, fixed, COUNTS, HYPER)[1] for _ in range(10_000)])
     # E β_k = E[m̄_·k / (m̄_·· + γ)], by tables and overrides drawn one at a time with NumPy
     rng = np.random.default_rng(9)
     twins = np.array([mean_beta(rng) for _ in range(4000)])
-    for k in range(4):
-        difference = np.array([result[3][k] for result in results]).mean() - twins[:, k].mean()
-        error = np.sqrt(np.var([result[3][k] for result in results]) / 10_000 + np.var(twins[:, k]) / 4000)
-        assert abs(difference) < 5.5 * error
-    for j in range(4):
-        excess = []
-        for *_, beta, rows in results:
-            concentration = np.append(COUNTS[j], 0) + row_concentration(beta, HYPER, j - 1)
-            excess.append(rows[j] - concentration / concentration.sum())
-        for column in np.transpose(excess):
-            assert_mean(column, 0.0)
+    for one, other in zip(drawn.T, twins.T, strict=True):
+        error = np.sqrt(one.var() / len(one) + other.var() / len(other))
+        assert abs(one.mean() - other.mean()) < 5.5 * error
 
 
 def mean_beta(rng):
@@ -172,10 +201,9 @@ def mean_beta(rng):
 
 
 def assert_dirichlet(drawn, concentration):
-    """Any part of a Dirichlet vector is Beta."""
-    rng = np.random.default_rng(0)
-    inside = rng.random(drawn.shape) < 0.5
-    a = (inside * concentration).sum(axis=1)
-    part, rest = (inside * drawn).sum(axis=1), concentration.sum() - a
-    proper = np.minimum(a, rest) > 0
-    assert_follows(stats.beta.cdf(part[proper], a[proper], rest[proper]), stats.uniform.cdf)
+    """Any part of a Dirichlet vector is Beta. Parts too small to be told from the floor say nothing."""
+    inside = np.random.default_rng(0).random(drawn.shape) < 0.5
+    a, b = (inside * concentration).sum(axis=1), (~inside * concentration).sum(axis=1)
+    part = np.minimum((inside * drawn).sum(axis=1), 1.0)
+    proper = np.minimum(a, b) > 0.05
+    assert_follows(stats.beta.cdf(part[proper], a[proper], b[proper]), stats.uniform.cdf)

@@ -131,6 +131,13 @@ def test_split_always_gives_two_positive_parts_of_one(a, b, number):
     assert part + rest == pytest.approx(1, abs=1e-15)
 
 
+@pytest.mark.law
+@pytest.mark.parametrize("weights", [[3.0], [1.0, 2.0, 0.0, 4.0, 3.0], [0.0, 5e-300, 15e-300, 0.0], [0.0, 0.0, 1.0]])
+def test_an_index_is_drawn_in_proportion_to_its_weight(weights):
+    drawn = sample(draws.draw_index, 10_000, np.array(weights))
+    assert_frequencies(np.bincount(drawn, minlength=len(weights)), np.array(weights) / sum(weights))
+
+
 @QUICK
 @given(st.floats(1e-300, 1e12), st.integers(0, 1000))
 def test_log_gamma_is_finite_at_every_shape(shape, number):

@@ -16,8 +16,8 @@ import pytest
 
 import ihmm.kernels
 from ihmm.emissions import Normal, NormalMean
-from ihmm.gibbs import initial_draw, resample_globals
-from ihmm.kernels import conditionals, counts, csmc, draws, sticks
+from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
+from ihmm.kernels import conditionals, counts, csmc, draws, forward_backward, sticks
 from ihmm.model import Hyper, Model
 from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
 from ihmm.samplers import ParticleGibbs
@@ -85,7 +85,7 @@ def kernel_modules():
 
 def all_cases():
     with np.errstate(over="ignore"):  # interpreted, NumPy would warn of 64-bit words wrapping round
-        return draw_cases() | count_cases() | conditional_cases() | stick_cases() | pass_cases()
+        return draw_cases() | count_cases() | conditional_cases() | stick_cases() | pass_cases() | chain_cases()
 
 
 def stream(number):
@@ -105,6 +105,7 @@ def draw_cases():
     cases["normal"] = np.array([draws.normal(words) for _ in range(300)])
     cases["log_gamma"] = np.array([draws.log_gamma(words, a) for a in tiny_to_large for _ in range(20)])
     cases["log_beta"] = np.array([draws.log_beta(words, a, b) for a in tiny_to_large for b in tiny_to_large])
+    cases["draw_index"] = np.array([draws.draw_index(words, np.array([1.0, 0.0, 3.0, 2.0, 0.0])) for _ in range(50)])
     cases["split"] = np.array([draws.split(words, a, b) for a in [0.0, *tiny_to_large] for b in tiny_to_large])
     return cases
 
@@ -134,12 +135,11 @@ def conditional_cases():
     rng = np.random.default_rng(1)
     n_jk = rng.integers(0, 30, (6, 5))
     beta = rng.dirichlet(np.ones(6))
-    free = conditionals.HyperPriors(1.0, 1.0, 2.0, 0.5, 3.0, 1.0)
-    fixed = conditionals.HyperPriors(*[0.0] * 6)
+    free = HDPPrior(GammaPrior(1.0, 1.0), GammaPrior(2.0, 0.5), BetaPrior(3.0, 1.0))
     cases = {}
-    for name, priors in (("free", free), ("fixed", fixed)):
+    for name, prior in (("free", free), ("fixed", HDPPrior(1.5, 4.0, 0.0))):
         for rho in (0.0, 0.6):
-            result = conditionals.resample_transitions(stream(3), priors, n_jk, beta, 1.5, 4.0, rho)
+            result = conditionals.resample_transitions(stream(3), hyper_priors(prior), n_jk, beta, 1.5, 4.0, rho)
             cases[f"conditionals_{name}_{rho}"] = np.concatenate([np.ravel(part) for part in result])
     return cases
 
@@ -193,6 +193,29 @@ def pass_cases():
             draw, log_joint = resample_globals(rng, data, model, path, draw.hyper)
             cases[f"log_joint_{i}_{sweep}"] = np.array(log_joint)
     return cases
+
+
+def chain_cases():
+    rng = np.random.default_rng(6)
+    initial, rows = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4), 4)
+    density = rng.gamma(1.0, 1.0, (4, 20))
+    sequence = np.full(20, -1)
+    sequence[[0, 12]] = 0, 1
+    filtered, beam = np.empty((20, 4)), np.empty((20, 4))
+    backward, best, sliced = np.empty((3, 20), np.int64)
+    columns = np.ascontiguousarray(rows.T)
+    cases = {"log_likelihood": np.array(forward_backward.filter_forward(density, sequence, initial, rows, filtered))}
+    forward_backward.sample_backward(filtered, sequence, columns, np.uint64(8), backward)
+    smoothed = filtered.copy()
+    forward_backward.smooth(smoothed, sequence, rows)
+    forward_backward.most_probable_path(np.log(density), sequence, np.log(initial), np.log(rows), best)
+    slices = np.full(20, 0.05)
+    order = np.argsort(-np.vstack([rows, initial]), axis=1)
+    falling = np.take_along_axis(np.vstack([rows, initial]), order, axis=1)
+    forward_backward.filter_beam(np.log(density), sequence, falling[-1], falling[:-1], order, slices, beam)
+    forward_backward.sample_beam(beam, sequence, columns, slices, np.uint64(9), sliced)
+    paths = {"path_backward": backward, "path_most_probable": best, "path_of_beam": sliced}
+    return cases | {"filtered": filtered, "smoothed": smoothed, "beam": beam} | paths
 
 
 def main(file):

@@ -21,20 +21,37 @@ class GridLaw:
         return np.exp(np.interp(rng.random(n), self.cumulative, self.log_x))
 
 
-def concentration_law(shape, rate, customers, n_tables):
+def law_given_counts(log_prior, counts, beta, hyper_at, high=1e4):
+    """p(x | counts, β) ∝ p(x) Π_j DirichletMultinomial(n_j | c((1−ρ)β + ρδ_j)), where `hyper_at(x)` is (c, ρ)."""
+    n_states = len(beta) - 1
+
+    def log_density(x):
+        c, rho = np.broadcast_arrays(*hyper_at(x))
+        total = log_prior(x)
+        for j, row in enumerate(counts):
+            total = total + gammaln(c) - gammaln(c + row.sum())
+            for k in range(n_states):
+                a = c * beta[k] if j == 0 else c * ((1 - rho) * beta[k] + rho * (k == j - 1))
+                total = total + gammaln(a + row[k]) - gammaln(a)
+        return total
+
+    return GridLaw(log_density, high=high)
+
+
+def concentration_law(prior, customers, n_tables):
     """p(c | tables, counts) ∝ Gamma(c) c^m Π_j Γ(c) / Γ(c + n_j·), all rows."""
 
     def log_density(c):
         rows = sum(gammaln(c) - gammaln(c + n) for n in customers)
-        return (shape - 1) * np.log(c) - rate * c + n_tables * np.log(c) + rows
+        return (prior.shape - 1 + n_tables) * np.log(c) - prior.rate * c + rows
 
     return GridLaw(log_density)
 
 
-def gamma_law(shape, rate, n_states, n_tables):
+def gamma_law(prior, n_states, n_tables):
     """p(γ | tables) ∝ Gamma(γ) γ^K Γ(γ) / Γ(γ + M)."""
 
     def log_density(g):
-        return (shape - 1) * np.log(g) - rate * g + n_states * np.log(g) + gammaln(g) - gammaln(g + n_tables)
+        return (prior.shape - 1 + n_states) * np.log(g) - prior.rate * g + gammaln(g) - gammaln(g + n_tables)
 
     return GridLaw(log_density)

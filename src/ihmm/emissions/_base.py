@@ -1,6 +1,6 @@
 """What a family of emissions f(y | φ) with base measure H must be able to do. NumPy only: no numba needed."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import logsumexp
@@ -64,8 +64,21 @@ class Emission(Protocol):
         return out
 
 
+class Collapsed(NamedTuple):
+    """Observations and prior of a conjugate family as compiled code reads them."""
+
+    family: str
+    prior: FloatArray
+    values: FloatArray  # (T,)
+    size: int  # numbers that hold a state's sufficient statistics
+
+
 class ConjugateEmission(Emission, Protocol):
     """An emission whose parameter can be integrated out."""
+
+    def collapsed(self, y: Array) -> Collapsed:
+        """What samplers that integrate φ out need to know."""
+        ...
 
     def log_evidence(self, y: Array) -> float:
         """log ∫ Π_t f(y_t | φ) H(dφ): the probability of all of y coming from one state."""

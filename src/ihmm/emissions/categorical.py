@@ -9,7 +9,7 @@ from scipy.special import gammaln
 from ihmm import _checks
 from ihmm._random import dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import ConjugateEmission
+from ihmm.emissions._base import Collapsed, ConjugateEmission
 from ihmm.sequences import Sequences
 
 
@@ -71,6 +71,9 @@ class Categorical(ConjugateEmission):
         mass = self.n_symbols * self.concentration
         each = gammaln(self.concentration + count) - gammaln(self.concentration)
         return float(gammaln(mass) - gammaln(mass + len(y)) + each.sum())
+
+    def collapsed(self, y: IntArray) -> Collapsed:
+        return Collapsed("categorical", np.array([self.concentration, self.n_symbols]), y * 1.0, size=1 + self.n_symbols)
 
     def _is_symbol(self, values: Array) -> Array:
         with np.errstate(invalid="ignore"):

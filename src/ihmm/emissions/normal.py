@@ -8,7 +8,7 @@ from scipy.special import gammaln
 
 from ihmm import _checks
 from ihmm._typing import FloatArray, IntArray
-from ihmm.emissions._base import ConjugateEmission, real_values
+from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
 from ihmm.sequences import Sequences
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -70,7 +70,7 @@ class Normal(ConjugateEmission):
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalPhi:
         count = np.bincount(states, minlength=n_states)
         average = np.bincount(states, weights=y, minlength=n_states) / np.maximum(count, 1)
-        square: FloatArray = np.bincount(states, weights=(y - average[states]) ** 2, minlength=n_states)
+        square = np.bincount(states, weights=np.square(y - average[states]), minlength=n_states)
         center, strength, shape, rate = self._posterior(count, average, square)
         variance = rate / rng.standard_gamma(shape)
         return NormalPhi(center + rng.standard_normal(n_states) * np.sqrt(variance / strength), variance)
@@ -97,6 +97,9 @@ class Normal(ConjugateEmission):
             - 0.5 * n * LOG_2PI
         )
         return float(log_evidence)
+
+    def collapsed(self, y: FloatArray) -> Collapsed:
+        return Collapsed("normal", np.array([self.mean, self.strength, self.shape, self.rate]), y, size=3)
 
     def _posterior(
         self, count: IntArray, average: FloatArray, square: FloatArray

@@ -7,7 +7,7 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import FloatArray, IntArray
-from ihmm.emissions._base import ConjugateEmission, real_values
+from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
 from ihmm.sequences import Sequences
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -66,6 +66,9 @@ class NormalMean(ConjugateEmission):
         spread = self.noise**2 / n
         at_average = self._log_normal(average, spread + self.scale**2) - self._log_normal(np.zeros(()), spread)
         return float(deviation + at_average)
+
+    def collapsed(self, y: FloatArray) -> Collapsed:
+        return Collapsed("normal_mean", np.array([self.noise**2, self.mean, self.scale**2]), y, size=2)
 
     @staticmethod
     def _log_normal(residual: FloatArray, variance: float) -> FloatArray:

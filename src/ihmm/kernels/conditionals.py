@@ -11,6 +11,7 @@ import numpy as np
 from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import count_tables
 from ihmm.kernels.draws import FLOOR, log_beta, log_gamma, uniform
+from ihmm.kernels.sticks import ENDLESS
 
 SMALLEST, LARGEST = 1e-12, 1e12  # where a free c or γ is kept, so that what is divided by it stays finite
 
@@ -18,6 +19,7 @@ SMALLEST, LARGEST = 1e-12, 1e12  # where a free c or γ is kept, so that what is
 class HyperPriors(NamedTuple):
     """Gamma(shape, rate) of γ and c, Beta(a, b) of ρ. A first parameter of 0 marks a quantity that is fixed."""
 
+    n_total: int  # states there are: ENDLESS in the infinite model
     gamma_shape: float
     gamma_rate: float
     concentration_shape: float
@@ -28,7 +30,11 @@ class HyperPriors(NamedTuple):
 
 @jit
 def resample_transitions(stream, priors, counts, beta, gamma, concentration, stickiness):
-    """New γ, c, ρ, β and rows given the transition counts, the old β and hyperparameters."""
+    """New γ, c, ρ, β and rows given the transition counts, the old β and hyperparameters.
+
+    Of a finite model's L states only those visited are here, as in the infinite one; the last entry of β and of every
+    row is the mass of the others together.
+    """
     measure = base_measure(beta, concentration, stickiness)
     tables = draw_tables(stream, counts, measure)
     overrides = remove_overrides(stream, tables, beta, stickiness)
@@ -40,7 +46,7 @@ def resample_transitions(stream, priors, counts, beta, gamma, concentration, sti
         stickiness = draw_stickiness(stream, priors, n_free - tables[0].sum(), overrides)
     if priors.gamma_shape > 0.0:
         gamma = draw_gamma(stream, priors, served, gamma)
-    beta = draw_beta(stream, served, gamma)
+    beta = draw_beta(stream, priors.n_total, served, gamma)
     rows = draw_rows(stream, counts, base_measure(beta, concentration, stickiness))
     return gamma, concentration, stickiness, beta, rows
 
@@ -122,18 +128,30 @@ def draw_gamma(stream, priors, served, gamma):
     n_tables = served.sum()
     shape = priors.gamma_shape + len(served)
     rate = priors.gamma_rate - log_beta(stream, gamma + 1.0, float(n_tables))
-    if uniform(stream) * (shape - 1.0 + n_tables * rate) >= shape - 1.0:
+    if priors.n_total < ENDLESS:
+        # each state's tables are customers of a restaurant of concentration γ/L: one more layer of the same kind
+        for k in range(len(served)):
+            shape += count_tables(stream, served[k], gamma / priors.n_total) - 1
+        if uniform(stream) * (n_tables + gamma) < n_tables:
+            shape -= 1.0
+    elif uniform(stream) * (shape - 1.0 + n_tables * rate) >= shape - 1.0:
         shape -= 1.0
     return bounded_gamma(stream, shape, rate)
 
 
 @jit
-def draw_beta(stream, served, gamma):
-    """β ~ Dir(m̄_·1, …, m̄_·K, γ)."""
-    beta = np.empty(len(served) + 1)
-    for k in range(len(served)):
-        beta[k] = served[k]
-    beta[len(served)] = gamma
+def draw_beta(stream, n_total, served, gamma):
+    """β ~ Dir(m̄_·1, …, m̄_·K, γ); of L states Dir(m̄_·k + γ/L, …), those not visited taken together."""
+    n_states = len(served)
+    beta = np.empty(n_states + 1)
+    if gamma == math.inf:  # equal weights: nothing to draw
+        beta[:n_states] = 1.0 / n_total
+        beta[n_states] = max(1.0 - n_states / n_total, FLOOR)
+        return beta
+    each = 0.0 if n_total == ENDLESS else gamma / n_total
+    for k in range(n_states):
+        beta[k] = served[k] + each
+    beta[n_states] = gamma - n_states * each
     draw_dirichlet(stream, beta)
     return beta
 

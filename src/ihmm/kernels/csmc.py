@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm.kernels._jit import jit
-from ihmm.kernels.draws import copy_stream, seed_stream, uniform
+from ihmm.kernels.draws import copy_stream, draw_index, seed_stream, uniform
 from ihmm.kernels.sticks import break_stick, open_row
 
 GROW, NOTHING = -1, -2  # what a step may need: room in θ's arrays, or nothing more
@@ -142,7 +142,7 @@ def draw_tail(stream, theta, cloud, parent, last, tail):
     u = uniform(stream) * theta.tail[r]
     n_states = theta.size[0]
     while n_states == theta.size[2] or u >= theta.reach[r, n_states - 1]:
-        if n_states > theta.size[2] and theta.rest[r] < 1e-15 * theta.tail[r]:
+        if n_states == theta.n_total or (n_states > theta.size[2] and theta.rest[r] < 1e-15 * theta.tail[r]):
             break  # nothing is left of the row but rounding
         if n_states == len(theta.beta):
             return GROW
@@ -203,7 +203,7 @@ def trace_back(theta, cloud, reference, sequence, key, ancestor_sampling, path):
         if sequence[begin] < 0:
             continue
         seed_stream(stream, key, sequence[begin])
-        p = draw_pair(stream, cloud.mass[cloud.first[end - 1] : cloud.first[end]]) + cloud.first[end - 1]
+        p = draw_index(stream, cloud.mass[cloud.first[end - 1] : cloud.first[end]]) + cloud.first[end - 1]
         trace_sequence(stream, theta, cloud, reference, ancestor_sampling, p, begin, end, path)
         end = begin
 
@@ -225,24 +225,10 @@ def trace_sequence(stream, theta, cloud, reference, ancestor_sampling, p, begin,
         if high - low > 1:
             for q in range(low, high):
                 weight[q - low] = cloud.mass[q] * theta.rows[cloud.row[q], state]
-            p += draw_pair(stream, weight[: high - low])
+            p += draw_index(stream, weight[: high - low])
         state = cloud.state[p]
         path[t] = state
         on_reference = not ancestor_sampling and is_reference(stream, cloud, p, reference[t])
-
-
-@jit
-def draw_pair(stream, weight):
-    """An index with probability proportional to its weight."""
-    total = 0.0
-    for q in range(len(weight)):
-        total += weight[q]
-    u = uniform(stream) * total
-    for q in range(len(weight) - 1):
-        u -= weight[q]
-        if u < 0.0:
-            return q
-    return len(weight) - 1
 
 
 @jit

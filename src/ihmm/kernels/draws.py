@@ -92,3 +92,19 @@ def log_beta(stream, a, b):
     """Logarithm of a Beta(a, b) draw."""
     difference = log_gamma(stream, b) - log_gamma(stream, a)
     return -(max(difference, 0.0) + math.log1p(math.exp(-abs(difference))))
+
+
+@jit
+def draw_index(stream, weight):
+    """An index with probability proportional to its weight; never one of weight zero."""
+    total, last = 0.0, 0
+    for q in range(len(weight)):
+        total += weight[q]
+        if weight[q] > 0.0:
+            last = q
+    u = uniform(stream) * total
+    for q in range(last):
+        u -= weight[q]
+        if u < 0.0:
+            return q
+    return last

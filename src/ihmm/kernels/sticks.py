@@ -4,6 +4,7 @@ States stand in columns. Every row carries its own random stream and is broken i
 row holds does not depend on when it was opened. Row 0 is the initial row.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +13,14 @@ from ihmm.kernels._jit import jit
 from ihmm.kernels.draws import FLOOR, seed_stream, split
 
 STICK, INITIAL, FRESH = 1 << 40, (1 << 40) + 1, 1 << 41  # stream numbers: β, the initial row, rows opened on the way
+ENDLESS = 1 << 62
 
 
 class Theta(NamedTuple):
     """β and the opened rows of π. `size` holds how many columns and rows are in use, and |V|."""
 
     key: np.uint64
+    n_total: int  # states there are: ENDLESS in the infinite model
     gamma: float
     kappa: float  # κ = ρc, the self bias
     size: np.ndarray  # (3,): states, rows, explicit states
@@ -56,8 +59,8 @@ def start(theta, beta, initial, rows):
 
 @jit
 def break_until(theta, threshold):
-    """Break β's stick until what is left is below `threshold`. False: the arrays are full."""
-    while theta.left[theta.size[0] - 1] >= threshold:
+    """Break β's stick until what is left is below `threshold`, or nothing is. False: the arrays are full."""
+    while theta.left[theta.size[0] - 1] >= threshold and theta.size[0] < theta.n_total:
         if theta.size[0] == len(theta.beta):
             return False
         break_stick(theta)
@@ -65,14 +68,42 @@ def break_until(theta, threshold):
 
 
 @jit
+def open_until(theta, limit):
+    """Open every state's row, and break sticks until every row's leftover is below `limit`, or nothing is left.
+
+    False: the arrays are full.
+    """
+    while True:
+        if theta.size[0] >= len(theta.rest):
+            return False
+        while theta.size[1] <= theta.size[0]:
+            open_row(theta, theta.size[1] - 1)
+        if theta.size[0] == theta.n_total or theta.rest[: theta.size[1]].max() < limit:
+            return True
+        if theta.size[0] == len(theta.beta):
+            return False
+        break_stick(theta)
+
+
+@jit
 def break_stick(theta):
     """Open the next state: its β, and its column in every opened row.
 
-    b ~ Beta(1, γ) splits β's leftover, Beta(α β_k, α β_rest) that of a row (initial row: c in place of α).
+    b ~ Beta(1, γ) splits β's leftover, Beta(α β_k, α β_rest) that of a row (initial row: c in place of α). In a finite
+    model of L states β is Dirichlet(γ/L, …): with n states to come, b ~ Beta(γ/L, (n−1)γ/L).
     """
     k = theta.size[0]
     theta.size[0] += 1
-    part, remainder = split(theta.stick, 1.0, theta.gamma)
+    to_come = theta.n_total - k
+    if theta.n_total == ENDLESS:
+        part, remainder = split(theta.stick, 1.0, theta.gamma)
+    elif to_come == 1:
+        part, remainder = 1.0, FLOOR
+    elif theta.gamma == math.inf:
+        part, remainder = 1.0 / to_come, 1.0 - 1.0 / to_come
+    else:
+        each = theta.gamma / theta.n_total
+        part, remainder = split(theta.stick, each, each * (to_come - 1))
     theta.beta[k] = max(theta.left[k - 1] * part, FLOOR)
     theta.left[k] = max(theta.left[k - 1] * remainder, FLOOR)
     theta.row_of[k] = -1

@@ -5,7 +5,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
+from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
+from ihmm.sticks import compact
 
 
 class Path(NamedTuple):
@@ -27,6 +29,30 @@ class PassInfo(NamedTuple):
 
 
 class Sampler(Protocol):
+    def check(self, model: Model) -> None:
+        """Raise an error that says what to do if this sampler cannot serve the model."""
+        ...
+
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
         """Draw the trajectory given everything else, or by a kernel that leaves that law invariant."""
         ...
+
+
+def finish(path: IntArray, reference: IntArray, theta: Theta, order: IntArray, draw: Draw) -> tuple[Path, PassInfo]:
+    """Name the states of a new path, old ones in their old order and newborn ones after them.
+
+    `order` says which state of the draw, or which fresh one after those, stands in the first columns of θ.
+    """
+    update_rate = float(np.mean(path != reference))
+    rank = np.arange(theta.size[0])
+    rank[: len(order)] = order
+    states, beta, kept = compact(path, theta, rank)
+    n_born = int((rank[kept] >= draw.n_states).sum())
+    return Path(states, beta), PassInfo(int(theta.size[2]), n_born, update_rate)
+
+
+def sequence_starts(offsets: IntArray) -> IntArray:
+    """The number of the sequence at its first step, −1 elsewhere."""
+    starts = np.full(offsets[-1], -1)
+    starts[offsets[:-1]] = np.arange(len(offsets) - 1)
+    return starts

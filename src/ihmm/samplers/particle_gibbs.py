@@ -17,8 +17,9 @@ from ihmm.kernels import csmc
 from ihmm.kernels.csmc import Cloud, Density
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
-from ihmm.samplers._base import PassInfo, Path
-from ihmm.sticks import compact, extend_phi, grow, open_theta
+from ihmm.priors import FinitePrior
+from ihmm.samplers._base import PassInfo, Path, finish, sequence_starts
+from ihmm.sticks import extend_phi, grow, open_theta
 
 BLOCK = 4000  # steps whose densities are held at once; not a power of two, whose columns would collide in the cache
 MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
@@ -51,9 +52,12 @@ class ParticleGibbs:
         _checks.one_of("proposal", self.proposal, ("posterior", "prior"))
         _checks.positive("threshold", self.threshold)
 
+    def check(self, model: Model) -> None:
+        pass  # serves every model
+
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
         stick_key, phi_key, forward_key, backward_key = rng.integers(0, 2**63, 4, dtype=np.uint64)
-        theta, order = open_theta(draw, stick_key, self.explicit_threshold(draw))
+        theta, order = open_theta(draw, model.prior, stick_key, self.explicit_threshold(model, draw))
         phi = take(extend_phi(model.emission, phi_key, draw.phi, len(order)), order)
         reference = np.argsort(order)[draw.states]
         log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(reference))
@@ -80,14 +84,17 @@ class ParticleGibbs:
 
         path = np.empty_like(reference)
         csmc.trace_back(theta, cloud, reference, sequence, backward_key, self.ancestor_sampling, path)
-        update_rate = float(np.mean(path != reference))
-        states, beta, n_born = compact(path, theta, order, draw.n_states)
-        return Path(states, beta), PassInfo(int(theta.size[2]), n_born, update_rate)
+        return finish(path, reference, theta, order, draw)
 
-    def explicit_threshold(self, draw: Draw) -> float:
-        """ε, a function of the hyperparameters and never of the path; the prior proposal scores no state at all."""
+    def explicit_threshold(self, model: Model, draw: Draw) -> float:
+        """ε, a function of the hyperparameters and never of the path.
+
+        The prior proposal scores no state at all, the posterior proposal all states of a finite model.
+        """
         if self.proposal == "prior":
             return math.inf
+        if isinstance(model.prior, FinitePrior):
+            return 0.0
         return max(self.threshold, math.exp(-MOST_FRESH / draw.hyper.gamma))
 
 
@@ -128,10 +135,3 @@ def empty_cloud(n_steps: int, n_particles: int) -> Cloud:
     cloud = Cloud(np.empty(n_steps + 1, np.int64), state, row, number, np.empty(size))
     cloud.first[0], cloud.row[0], cloud.number[0], cloud.mass[0] = 1, 0, n_particles, 1.0
     return cloud
-
-
-def sequence_starts(offsets: IntArray) -> IntArray:
-    """The number of the sequence at its first step, −1 elsewhere."""
-    starts = np.full(offsets[-1], -1)
-    starts[offsets[:-1]] = np.arange(len(offsets) - 1)
-    return starts

@@ -1,0 +1,146 @@
+"""Direct-assignment Gibbs (Teh et al. 2006; sticky: Fox et al.): one s_t at a time, π and φ integrated out.
+
+A conjugate family is known here by its number, its prior parameters and the sufficient statistics of each state: what
+the observations given to a state so far say about the next one.
+"""
+
+import math
+
+import numpy as np
+
+from ihmm.kernels._jit import jit
+from ihmm.kernels.draws import FLOOR, draw_index, split
+from ihmm.kernels.sticks import ENDLESS
+
+NORMAL_MEAN, NORMAL, CATEGORICAL = 0, 1, 2
+
+
+@jit
+def reassign(
+    t, stream, family, prior, values, sequence, states, counts, visits, statistics, beta, gamma, mass, n_total
+):
+    """Draw s_t for t, t + 1, … in turn, in place. Returns the first step for which there was no room for a new state,
+    or the number of steps. The last entry of β is the mass of the states not visited; `mass` is (c, α, κ)."""
+    concentration, alpha, kappa = mass
+    capacity = len(visits)
+    weight = np.empty(capacity + 1)
+    while t < len(states):
+        fresh = 0
+        while fresh < capacity and visits[fresh] > 0:
+            fresh += 1
+        if fresh == capacity:
+            return t
+
+        # Take s_t out: its two transitions, its observation, and its state if nobody else is there
+        state = states[t]
+        previous = states[t - 1] if sequence[t] < 0 else -1
+        following = states[t + 1] if t + 1 < len(states) and sequence[t + 1] < 0 else -1
+        counts[previous + 1, state] -= 1
+        if following >= 0:
+            counts[state + 1, following] -= 1
+        visits[state] -= 1
+        change_statistics(family, statistics[state], values[t], -1.0)
+        if visits[state] == 0:
+            beta[capacity] += beta[state]
+            beta[state] = 0.0
+
+        # P(s_t = k) ∝ p(k | s_{t−1}) p(s_{t+1} | k) p(y_t | other observations of k)
+        top = -math.inf
+        n_visited = 0
+        into = concentration if previous < 0 else alpha
+        for k in range(capacity):
+            weight[k] = -math.inf
+            if visits[k] > 0:
+                n_visited += 1
+                arrive = counts[previous + 1, k] + into * beta[k] + (kappa if k == previous else 0.0)
+                leave = 1.0
+                if following >= 0:
+                    stays = 1.0 if k == previous else 0.0
+                    leave = counts[k + 1, following] + alpha * beta[following]
+                    leave += kappa + stays if k == following else 0.0
+                    leave /= counts[k + 1].sum() + concentration + stays
+                weight[k] = math.log(max(arrive * leave, FLOOR))
+                weight[k] += log_predictive(family, prior, statistics[k], values[t])
+                top = max(top, weight[k])
+        weight[capacity] = -math.inf
+        if n_visited < n_total:
+            leave = 1.0 if following < 0 else alpha * beta[following] / concentration
+            weight[capacity] = math.log(max(into * beta[capacity] * leave, FLOOR))
+            weight[capacity] += log_predictive(family, prior, np.zeros_like(statistics[0]), values[t])
+            top = max(top, weight[capacity])
+        for k in range(capacity + 1):
+            weight[k] = math.exp(weight[k] - top)
+        state = draw_index(stream, weight)
+
+        # A new state takes its share of β's leftover, and the slot of one that is empty
+        if state == capacity:
+            state = 0
+            while visits[state] > 0:
+                state += 1
+            part, remainder = draw_share(stream, gamma, n_total, n_visited)
+            beta[state] = max(beta[capacity] * part, FLOOR)
+            beta[capacity] = max(beta[capacity] * remainder, FLOOR)
+        states[t] = state
+        counts[previous + 1, state] += 1
+        if following >= 0:
+            counts[state + 1, following] += 1
+        visits[state] += 1
+        change_statistics(family, statistics[state], values[t], 1.0)
+        t += 1
+    return t
+
+
+@jit
+def draw_share(stream, gamma, n_total, n_visited):
+    """The share of the leftover that a state picked from it has: Beta(1, γ), or its like among finitely many."""
+    if n_total == ENDLESS:
+        return split(stream, 1.0, gamma)
+    others = n_total - n_visited - 1
+    if others == 0:
+        return 1.0, FLOOR
+    if gamma == math.inf:
+        return 1.0 / (others + 1), 1.0 - 1.0 / (others + 1)
+    return split(stream, 1.0 + gamma / n_total, others * gamma / n_total)
+
+
+@jit
+def gather_statistics(family, statistics, values, states):
+    """Give every state its observations."""
+    for t in range(len(states)):
+        change_statistics(family, statistics[states[t]], values[t], 1.0)
+
+
+@jit
+def change_statistics(family, statistic, y, sign):
+    """Add an observation to a state (sign 1) or take it away (sign −1). The first entry is the number of them."""
+    statistic[0] += sign
+    if family == CATEGORICAL:
+        statistic[1 + int(y)] += sign
+    elif statistic[0] < 0.5:  # no observation is left, and no rounding either
+        statistic[1:] = 0.0
+    elif family == NORMAL_MEAN:
+        statistic[1] += sign * y
+    else:  # NORMAL: mean and sum of squared deviations
+        n, mean = statistic[0], statistic[1]
+        statistic[1] += sign * (y - mean) / n
+        statistic[2] = max(statistic[2] + sign * (y - mean) * (y - statistic[1]), 0.0)
+
+
+@jit
+def log_predictive(family, prior, statistic, y):
+    """log p(y | the observations of a state)."""
+    n = statistic[0]
+    if family == CATEGORICAL:  # prior: concentration, number of symbols
+        return math.log((prior[0] + statistic[1 + int(y)]) / (prior[0] * prior[1] + n))
+    if family == NORMAL_MEAN:  # prior: noise², mean, scale²
+        precision = 1.0 / prior[2] + n / prior[0]
+        center = (prior[1] / prior[2] + statistic[1] / prior[0]) / precision
+        variance = prior[0] + 1.0 / precision
+        return -0.5 * ((y - center) ** 2 / variance + math.log(2.0 * math.pi * variance))
+    # NORMAL, prior: mean, strength, shape, rate
+    strength, shape = prior[1] + n, prior[2] + 0.5 * n
+    center = (prior[1] * prior[0] + n * statistic[1]) / strength
+    rate = prior[3] + 0.5 * statistic[2] + 0.5 * prior[1] * n / strength * (statistic[1] - prior[0]) ** 2
+    scale = 2.0 * rate * (1.0 + 1.0 / strength)
+    constant = math.lgamma(shape + 0.5) - math.lgamma(shape) - 0.5 * math.log(math.pi * scale)
+    return constant - (shape + 0.5) * math.log1p((y - center) ** 2 / scale)

@@ -1,0 +1,186 @@
+"""Forward filtering and what follows from it on a finite state set, O(T·K²) (T15 §2.1, appendix).
+
+Every routine takes one or several sequences laid end to end; `sequence[t] ≥ 0` marks a first step. `density` is
+f(y_t | φ_k), shape (K, T), on any scale that is common to the states of a step.
+"""
+
+import math
+
+import numpy as np
+
+from ihmm.kernels._jit import jit
+from ihmm.kernels.draws import draw_index, seed_stream
+
+
+@jit
+def filter_forward(density, sequence, initial, rows, filtered):
+    """filtered[t, k] = p(s_t = k | y_1 … y_t); returns log p(y), up to the logarithms of the scales."""
+    n_states, n_steps = density.shape
+    log_likelihood = 0.0
+    predicted = np.empty(n_states)
+    for t in range(n_steps):
+        if sequence[t] >= 0:
+            for k in range(n_states):
+                predicted[k] = initial[k]
+        else:
+            for k in range(n_states):
+                predicted[k] = filtered[t - 1, 0] * rows[0, k]
+            for j in range(1, n_states):
+                for k in range(n_states):
+                    predicted[k] += filtered[t - 1, j] * rows[j, k]
+        total = 0.0
+        for k in range(n_states):
+            predicted[k] *= density[k, t]
+            total += predicted[k]
+        for k in range(n_states):
+            filtered[t, k] = predicted[k] / total
+        log_likelihood += math.log(total)
+    return log_likelihood
+
+
+@jit
+def sample_backward(filtered, sequence, columns, key, path):
+    """One path from p(s | y), last step first: P(s_t = j | s_{t+1}) ∝ p(s_t = j | y_1 … y_t) π(s_{t+1} | j).
+
+    `columns` is the transposed transition matrix. Each sequence has a random stream of its own.
+    """
+    stream = np.empty(4, np.uint64)
+    n_states = filtered.shape[1]
+    weight = np.empty(n_states)
+    end = len(path)
+    for begin in range(end - 1, -1, -1):
+        if sequence[begin] < 0:
+            continue
+        seed_stream(stream, key, sequence[begin])
+        for t in range(end - 1, begin - 1, -1):
+            for j in range(n_states):
+                weight[j] = filtered[t, j]
+            if t < end - 1:
+                for j in range(n_states):
+                    weight[j] *= columns[path[t + 1], j]
+            path[t] = draw_index(stream, weight)
+        end = begin
+
+
+@jit
+def smooth(filtered, sequence, rows):
+    """p(s_t = k | all y), from the filtered probabilities, in place of them."""
+    n_steps, n_states = filtered.shape
+    predicted = np.empty(n_states)
+    for t in range(n_steps - 2, -1, -1):
+        if sequence[t + 1] >= 0:
+            continue
+        for k in range(n_states):
+            predicted[k] = 0.0
+        for j in range(n_states):
+            for k in range(n_states):
+                predicted[k] += filtered[t, j] * rows[j, k]
+        for k in range(n_states):
+            predicted[k] = filtered[t + 1, k] / predicted[k] if predicted[k] > 0.0 else 0.0
+        for j in range(n_states):
+            future = 0.0
+            for k in range(n_states):
+                future += rows[j, k] * predicted[k]
+            filtered[t, j] *= future
+
+
+@jit
+def most_probable_path(log_density, sequence, log_initial, log_rows, path):
+    """Viterbi: the path that maximises p(s, y). Returns its log-probability. `log_density` is (K, T)."""
+    n_states, n_steps = log_density.shape
+    best = np.empty(n_states)
+    score = np.empty(n_states)
+    parent = np.empty((n_steps, n_states), np.int32)
+    total = 0.0
+    begin = 0
+    for t in range(n_steps):
+        for k in range(n_states):
+            if sequence[t] >= 0:
+                best[k], parent[t, k] = log_initial[k], 0
+            else:
+                best[k], parent[t, k] = -math.inf, 0
+                for j in range(n_states):
+                    if score[j] + log_rows[j, k] > best[k]:
+                        best[k], parent[t, k] = score[j] + log_rows[j, k], j
+        for k in range(n_states):
+            score[k] = best[k] + log_density[k, t]
+        if sequence[t] >= 0:
+            begin = t
+        if t == n_steps - 1 or sequence[t + 1] >= 0:
+            state = int(np.argmax(score))
+            total += score[state]
+            for step in range(t, begin - 1, -1):
+                path[step] = state
+                state = parent[step, state]
+    return total
+
+
+@jit
+def filter_beam(log_density, sequence, initial, rows, order, slices, filtered):
+    """The forward filter over the transitions that the slices allow, {(j, k) : π_jk > u_t} (Van Gael et al. 2008).
+
+    `order[j]` lists the states by falling π_jk, so a row is read only as far as the slice reaches; `rows` and `initial`
+    are sorted likewise, the initial row last in `order`. Given the slices all allowed transitions weigh the same, and
+    only states that one of them reaches are looked at. Returns how many transitions were allowed.
+    """
+    n_states, n_steps = log_density.shape
+    n_allowed = 0
+    live = np.empty(n_states, np.int64)
+    n_live = 0
+    for t in range(n_steps):
+        message = filtered[t]
+        for k in range(n_states):
+            message[k] = 0.0
+        threshold = slices[t]
+        if sequence[t] >= 0:
+            i = 0
+            while i < n_states and initial[i] > threshold:
+                message[order[n_states, i]] = 1.0
+                i += 1
+            n_allowed += i
+        else:
+            for q in range(n_live):
+                j = live[q]
+                mass = filtered[t - 1, j]
+                i = 0
+                while i < n_states and rows[j, i] > threshold:
+                    message[order[j, i]] += mass
+                    i += 1
+                n_allowed += i
+        n_live = 0
+        top = -math.inf
+        for k in range(n_states):
+            if message[k] > 0.0:
+                live[n_live] = k
+                n_live += 1
+                top = max(top, log_density[k, t])
+        total = 0.0
+        for q in range(n_live):
+            k = live[q]
+            message[k] *= math.exp(log_density[k, t] - top)
+            total += message[k]
+        for q in range(n_live):
+            message[live[q]] /= total
+    return n_allowed
+
+
+@jit
+def sample_beam(filtered, sequence, columns, slices, key, path):
+    """One path backwards: P(s_t = j | s_{t+1} = k) ∝ p(s_t = j | y_1 … y_t, u) where π_jk > u_{t+1}."""
+    stream = np.empty(4, np.uint64)
+    n_states = filtered.shape[1]
+    weight = np.empty(n_states)
+    end = len(path)
+    for begin in range(end - 1, -1, -1):
+        if sequence[begin] < 0:
+            continue
+        seed_stream(stream, key, sequence[begin])
+        for t in range(end - 1, begin - 1, -1):
+            for j in range(n_states):
+                weight[j] = filtered[t, j]
+            if t < end - 1:
+                for j in range(n_states):
+                    if columns[path[t + 1], j] <= slices[t + 1]:
+                        weight[j] = 0.0
+            path[t] = draw_index(stream, weight)
+        end = begin

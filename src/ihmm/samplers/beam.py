@@ -1,0 +1,47 @@
+"""Beam sampling (Van Gael et al. 2008): slices leave finitely many transitions, which are summed over exactly."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ihmm._typing import FloatArray, IntArray
+from ihmm.emissions._base import take
+from ihmm.kernels.forward_backward import filter_beam, sample_beam
+from ihmm.model import Data, Draw, Model
+from ihmm.samplers._base import PassInfo, Path, finish, sequence_starts
+from ihmm.sticks import extend_phi, open_below
+
+SMALLEST = 1e-250  # slice, so that sticks always stop breaking
+
+
+@dataclass(frozen=True)
+class Beam:
+    """The trajectory at once given slice variables u_t ~ U(0, π(s_t | s_{t−1})): exact, O(T·K²) a pass at worst."""
+
+    def check(self, model: Model) -> None:
+        pass  # serves every model
+
+    def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
+        stick_key, phi_key, backward_key = rng.integers(0, 2**63, 3, dtype=np.uint64)
+        sequence = sequence_starts(data.offsets)
+        slices = draw_slices(rng, draw, sequence)
+        theta = open_below(draw, model.prior, stick_key, slices.min())
+        n_states = int(theta.size[0])
+        phi = take(extend_phi(model.emission, phi_key, draw.phi, n_states), np.arange(n_states))
+        rows = np.roll(theta.rows[: n_states + 1, :n_states], -1, axis=0)  # the initial row last
+        order = np.argsort(-rows, axis=1)
+        falling = np.take_along_axis(rows, order, axis=1)
+
+        log_density = np.ascontiguousarray(model.emission.log_density(data.y, phi).T)
+        filtered = np.empty(log_density.shape[::-1])
+        filter_beam(log_density, sequence, falling[-1], falling[:-1], order, slices, filtered)
+        path = np.empty_like(draw.states)
+        sample_beam(filtered, sequence, np.ascontiguousarray(rows[:-1].T), slices, backward_key, path)
+        return finish(path, draw.states, theta, np.arange(n_states), draw)
+
+
+def draw_slices(rng: np.random.Generator, draw: Draw, sequence: IntArray) -> FloatArray:
+    """u_t ~ U(0, π(s_t | s_{t−1})), the initial row at the first step of a sequence."""
+    states, (_, initial, rows) = draw.states, draw.transitions
+    taken = np.where(sequence >= 0, initial[states], rows[np.roll(states, 1), states])
+    return np.maximum(rng.random(len(states)) * taken, SMALLEST)

@@ -1,0 +1,40 @@
+"""Forward filtering, backward sampling on a finite model (T15 §2.1; Fox et al. 2008 for the sticky one)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ihmm.kernels.forward_backward import filter_forward, sample_backward
+from ihmm.model import Data, Draw, Model
+from ihmm.priors import FinitePrior
+from ihmm.samplers._base import PassInfo, Path, finish, sequence_starts
+from ihmm.sticks import extend_phi, open_below
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """The whole trajectory at once, exactly, from a finite model: O(T·L²) a pass. Needs a `FinitePrior`."""
+
+    def check(self, model: Model) -> None:
+        if not isinstance(model.prior, FinitePrior):
+            raise TypeError(
+                "Blocked sums over all states at every step, so it needs finitely many of them: use "
+                "prior=ihmm.FinitePrior(n_states=…), or ParticleGibbs or Beam for the infinite model"
+            )
+
+    def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
+        stick_key, phi_key, backward_key = rng.integers(0, 2**63, 3, dtype=np.uint64)
+        theta = open_below(draw, model.prior, stick_key, 0.0)
+        n_states = int(theta.size[0])
+        phi = extend_phi(model.emission, phi_key, draw.phi, n_states)
+        initial, rows = theta.rows[0, :n_states], np.ascontiguousarray(theta.rows[1 : n_states + 1, :n_states])
+        sequence = sequence_starts(data.offsets)
+
+        density = np.array(model.emission.log_density(data.y, phi).T[:n_states], order="C")
+        density -= density.max(axis=0)
+        np.exp(density, out=density)
+        filtered = np.empty(density.shape[::-1])
+        filter_forward(density, sequence, initial, rows, filtered)
+        path = np.empty_like(draw.states)
+        sample_backward(filtered, sequence, np.ascontiguousarray(rows.T), backward_key, path)
+        return finish(path, draw.states, theta, np.arange(n_states), draw)

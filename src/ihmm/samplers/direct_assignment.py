@@ -1,0 +1,69 @@
+"""Direct-assignment Gibbs: one state at a time with π and φ integrated out (Teh et al. 2006; sticky: Fox et al.)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ihmm.emissions._base import Collapsed
+from ihmm.kernels import direct
+from ihmm.kernels.counts import compact, count_transitions
+from ihmm.kernels.draws import seed_stream
+from ihmm.model import Data, Draw, Model
+from ihmm.samplers._base import PassInfo, Path, sequence_starts
+from ihmm.sticks import total_states
+
+FAMILIES = {"normal_mean": direct.NORMAL_MEAN, "normal": direct.NORMAL, "categorical": direct.CATEGORICAL}
+SPARE = 16  # new states that fit before the arrays must grow
+
+
+@dataclass(frozen=True)
+class DirectAssignment:
+    """Collapsed Gibbs, O(T·K) a pass. Simple and slow to mix: neighbours in time hold each other in place."""
+
+    def check(self, model: Model) -> None:
+        if not hasattr(model.emission, "collapsed"):
+            raise TypeError(
+                f"DirectAssignment integrates φ out, which {type(model.emission).__name__} does not offer (no method "
+                "`collapsed`); use ParticleGibbs or Beam"
+            )
+
+    def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
+        collapsed: Collapsed = model.emission.collapsed(data.y)  # type: ignore[attr-defined]
+        family = FAMILIES[collapsed.family]
+        sequence = sequence_starts(data.offsets)
+        hyper = draw.hyper
+        mass = (hyper.concentration, hyper.alpha, hyper.kappa)
+        stream = np.empty(4, np.uint64)
+        seed_stream(stream, rng.integers(0, 2**63, dtype=np.uint64), 0)
+
+        states, beta, n_states = draw.states.copy(), draw.transitions.beta, draw.n_states
+        t = 0
+        while t < len(states):
+            capacity = n_states + SPARE
+            beta = np.concatenate([beta[:-1], np.zeros(capacity + 1 - len(beta)), beta[-1:]])
+            counts = count_transitions(states, data.offsets, capacity)
+            visits = counts.sum(axis=0)
+            statistics = np.zeros((capacity, collapsed.size))
+            direct.gather_statistics(family, statistics, collapsed.values, states)
+            t = direct.reassign(
+                t,
+                stream,
+                family,
+                collapsed.prior,
+                collapsed.values,
+                sequence,
+                states,
+                counts,
+                visits,
+                statistics,
+                beta,
+                hyper.gamma,
+                mass,
+                total_states(model.prior),
+            )
+            n_states = capacity
+
+        update_rate = float(np.mean(states != draw.states))
+        kept = compact(states, np.arange(n_states))
+        born = int((kept >= draw.n_states).sum())
+        return Path(states, np.append(beta[kept], beta[-1])), PassInfo(len(kept) + 1, born, update_rate)
