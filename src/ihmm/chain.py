@@ -60,8 +60,8 @@ def sample(
     seed
         Governs everything random. If not given, one is chosen and can be read from ``posterior.seed``.
     init
-        Where chains start: a number of states (a finite model's at most) for uniformly random paths, or a path (for several sequences end to
-        end, or a list of paths).
+        Where chains start: a number of states for uniformly random paths (no more than a finite model has), or a path
+        (for several sequences end to end, or a list of paths).
     cores
         Chains running at the same time, on threads; as many as there are processors if not given. The result
         does not depend on it.

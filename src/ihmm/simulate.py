@@ -62,9 +62,7 @@ def draw_hyper(rng: np.random.Generator, model: Model) -> Hyper:
     return Hyper(value(prior.gamma), value(prior.concentration), value(prior.stickiness))
 
 
-def draw_path(
-    rng: np.random.Generator, prior: Prior, hyper: Hyper, lengths: list[int]
-) -> tuple[FloatArray, IntArray]:
+def draw_path(rng: np.random.Generator, prior: Prior, hyper: Hyper, lengths: list[int]) -> tuple[FloatArray, IntArray]:
     """Paths with π integrated out: every row is a Pólya urn over β, whose stick is broken when a draw needs it.
 
     A customer of row j sits at an old transition in proportion to its count, follows the self bias with mass κ, or

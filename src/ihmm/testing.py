@@ -255,7 +255,7 @@ def _stick_moments(prior: Prior, gamma: float, n: int) -> FloatArray:
     """A state's factor in E[Π β_k^{m_k}], m = 0 … n − 1; every visited state is entered through β at least once."""
     powers = np.arange(1, n)
     if not isinstance(prior, FinitePrior):
-        moments = gamma * np.exp(gammaln(powers))
+        moments: FloatArray = gamma * np.exp(gammaln(powers))
     elif np.isinf(gamma):
         moments = float(prior.n_states) ** -powers
     else:
@@ -264,7 +264,7 @@ def _stick_moments(prior: Prior, gamma: float, n: int) -> FloatArray:
 
 
 def _log_labellings(prior: Prior, n_states: int) -> float:
-    """Ways to give the states of a partition different names; one in the infinite model, whose names are summed over."""
+    """Ways to give the states of a partition different names; the infinite model's are summed over already."""
     if not isinstance(prior, FinitePrior):
         return 0.0
     if n_states > prior.n_states:

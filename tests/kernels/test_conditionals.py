@@ -10,7 +10,7 @@ from scipy import stats
 from ihmm.gibbs import hyper_priors
 from ihmm.kernels import conditionals, counts, draws
 from ihmm.model import Hyper
-from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
+from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from reference import conditionals as twin
 from reference.sticks import row_concentration
 from reference.verdicts import assert_follows, assert_frequencies
@@ -134,6 +134,29 @@ def test_the_update_of_gamma_leaves_its_law_given_the_tables_unchanged(n_jk):
     before = law.sample(np.random.default_rng(3), 20_000)
     after = [resample(words, free, n_jk, PLAIN._replace(gamma=gamma))[0].gamma for gamma in before]
     assert_follows(after, law.cdf)
+
+
+@pytest.mark.law
+def test_the_update_of_gamma_leaves_its_law_in_a_finite_model_unchanged():
+    law = twin.finite_gamma_law(GAMMA, 8, ONES.sum(axis=0))
+    words, free = stream(13), hyper_priors(FinitePrior(8, GAMMA, 1.0))
+    before = law.sample(np.random.default_rng(13), 20_000)
+    after = [resample(words, free, ONES, PLAIN._replace(gamma=gamma))[0].gamma for gamma in before]
+    assert_follows(after, law.cdf)
+
+
+@pytest.mark.law
+def test_beta_of_a_finite_model_is_dirichlet_of_the_tables_and_equal_parts_of_gamma():
+    words, fixed = stream(14), hyper_priors(FinitePrior(8, 2.0, 1.0))
+    drawn = np.array([resample(words, fixed, ONES, PLAIN)[1] for _ in range(10_000)])
+    # five of the eight states are not visited, and stand together
+    assert_dirichlet(drawn, np.append(ONES.sum(axis=0), 0) + PLAIN.gamma / 8 * np.array([1, 1, 1, 5]))
+
+
+def test_equal_weights_stay_equal():
+    fixed = hyper_priors(FinitePrior(8, None, 1.0))
+    _, beta, _ = resample(stream(15), fixed, COUNTS, PLAIN._replace(gamma=np.inf))
+    np.testing.assert_allclose(beta, [1 / 8, 1 / 8, 1 / 8, 5 / 8], rtol=1e-12)
 
 
 @pytest.mark.law

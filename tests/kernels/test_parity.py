@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import ihmm.kernels
-from ihmm.emissions import Normal, NormalMean
+from ihmm.emissions import Categorical, Normal, NormalMean
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
 from ihmm.kernels import conditionals, counts, csmc, draws, forward_backward, sticks
 from ihmm.model import Hyper, Model
-from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
-from ihmm.samplers import ParticleGibbs
+from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
+from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs
 from ihmm.sticks import grow, open_theta
 
 # Compiled code may call another library for log, exp and powers: the last digits may differ, the draws may not
@@ -56,7 +56,7 @@ def test_compiled_and_interpreted_kernels_agree(compiled, interpreted):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", ["streams", "uniform", "count_transitions", "count_tables", "path_of_particles"])
+@pytest.mark.parametrize("name", ["streams", "uniform", "count_transitions", "count_tables", "path_of_sampler"])
 def test_what_is_made_of_whole_numbers_agrees_to_the_bit(name, compiled, interpreted):
     matching = [case for case in compiled if case.startswith(name)]
     assert matching
@@ -150,7 +150,7 @@ def stick_cases():
     data = model.observe(np.random.default_rng(2).normal(size=30))
     draw = initial_draw(np.random.default_rng(3), data, model, np.arange(30) % 4)
     for name, hyper in (("plain", Hyper(2.0, 1.0, 0.4)), ("tiny", Hyper(0.5, 1e-7, 0.1))):
-        theta, order = open_theta(draw._replace(hyper=hyper), np.uint64(7), 0.01)
+        theta, order = open_theta(draw._replace(hyper=hyper), model.prior, np.uint64(7), 0.01)
         for state in np.flatnonzero(theta.row_of[: theta.size[0]] < 0)[:2]:
             theta = grow(theta)
             sticks.break_stick(theta)
@@ -172,22 +172,30 @@ def pass_cases():
     cases = {}
     rng = np.random.default_rng(4)
     y = [rng.uniform(-6, 6, 25), rng.uniform(-6, 6, 15)]
-    prior = HDPPrior(GammaPrior(), GammaPrior(), BetaPrior())
-    model = Model(NormalMean(0.5, scale=3.0), prior)
-    data = model.observe(y)
-    for i, sampler in enumerate(
+    infinite = HDPPrior(GammaPrior(), GammaPrior(), BetaPrior())
+    finite = FinitePrior(6, GammaPrior(), GammaPrior(), BetaPrior())
+    mean, normal, symbols = NormalMean(0.5, scale=3.0), Normal(), Categorical(7)
+    for i, (emission, prior, sampler) in enumerate(
         [
-            ParticleGibbs(4, threshold=0.3),
-            ParticleGibbs(5, threshold=0.02),
-            ParticleGibbs(4, proposal="prior"),
-            ParticleGibbs(4, threshold=0.2, ancestor_sampling=False),
+            (mean, infinite, ParticleGibbs(4, threshold=0.3)),
+            (mean, infinite, ParticleGibbs(5, threshold=0.02)),
+            (mean, infinite, ParticleGibbs(4, proposal="prior")),
+            (mean, infinite, ParticleGibbs(4, threshold=0.2, ancestor_sampling=False)),
+            (mean, finite, ParticleGibbs(4)),
+            (mean, infinite, Beam()),
+            (mean, finite, Blocked()),
+            (mean, infinite, DirectAssignment()),
+            (normal, finite, DirectAssignment()),
+            (symbols, infinite, DirectAssignment()),
         ]
     ):
+        model = Model(emission, prior)
+        data = model.observe([np.round(abs(part)) if emission is symbols else part for part in y])
         rng = np.random.default_rng([5, i])
         draw = initial_draw(rng, data, model, np.arange(40) % 3)
         for sweep in range(2):
             path, info = sampler.resample_states(rng, data, model, draw)
-            cases[f"path_of_particles_{i}_{sweep}"] = path.states
+            cases[f"path_of_sampler_{i}_{sweep}"] = path.states
             cases[f"beta_of_path_{i}_{sweep}"] = path.beta
             cases[f"info_of_path_{i}_{sweep}"] = np.array(info)
             draw, log_joint = resample_globals(rng, data, model, path, draw.hyper)

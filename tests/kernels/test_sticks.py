@@ -10,7 +10,9 @@ from scipy.special import betainc
 from ihmm.emissions import NormalMean
 from ihmm.kernels import sticks
 from ihmm.model import Hyper
-from ihmm.sticks import compact, extend_phi, grow, open_theta
+from ihmm.priors import FinitePrior
+from ihmm.samplers._base import finish
+from ihmm.sticks import extend_phi, grow, open_below
 from reference import sticks as twin
 from reference.verdicts import assert_follows, assert_mean
 
@@ -138,7 +140,7 @@ def subset_pit(rng, weights, concentration):
 @given(st.floats(1e-3, 0.9), st.integers(0, 1000))
 def test_before_a_pass_beta_is_broken_until_the_rest_is_below_the_threshold(threshold, key):
     draw = twin.draw_with(BETA, STICKY)
-    theta, order = open_theta(draw, np.uint64(key), threshold)
+    theta, order = twin.opened(draw, key, threshold)
     beta = twin.beta_of(theta)
     assert beta[-1] < threshold
     assert sorted(order) == list(range(len(beta) - 1))
@@ -172,7 +174,7 @@ def test_arrange_puts_exactly_the_explicit_states_first_and_moves_rows_with_them
 @QUICK
 @given(st.floats(1e-3, 0.9), st.integers(0, 1000), st.integers(0, 5))
 def test_the_tail_of_a_row_is_what_lies_outside_the_explicit_set(threshold, key, n_more):
-    theta, _ = open_theta(twin.draw_with(BETA, STICKY), np.uint64(key), threshold)
+    theta, _ = twin.opened(twin.draw_with(BETA, STICKY), key, threshold)
     theta = twin.break_sticks(theta, n_more)
     fresh = np.flatnonzero(theta.row_of[: theta.size[0]] < 0)
     if len(fresh):
@@ -219,17 +221,62 @@ def test_fresh_phi_does_not_depend_on_how_much_is_asked_for_at_once():
     assert len(np.unique(at_once.mean)) == len(at_once.mean)
 
 
-def test_compact_keeps_the_states_of_the_path_and_folds_the_others_into_the_rest():
+def test_after_a_pass_the_states_of_the_path_are_kept_and_the_others_folded_into_the_rest():
     draw = twin.draw_with(BETA, STICKY)
-    theta, order = open_theta(draw, np.uint64(3), 0.1)
+    theta, order = twin.opened(draw, 3, 0.1)
     theta = twin.break_sticks(theta, 2)
     newborn = [theta.size[0] - 1, theta.size[0] - 2]  # opened during the pass
     where = np.argsort(order)
     path = np.array([newborn[0], where[2], where[0], newborn[1], where[2]])
     weights = theta.beta[path].copy()
-    states, beta, n_born = compact(path.copy(), theta, order, 3)
+    reference = where[[0, 2, 0, 1, 1]]
+    (states, beta), info = finish(path.copy(), reference, theta, order, draw)
     np.testing.assert_array_equal(beta[states], weights)
     assert beta.sum() == pytest.approx(1, abs=1e-12)
     # the old ones in their old order, then the newborn in order of birth
     assert states.tolist() == [3, 1, 0, 2, 1]
-    assert n_born == 2
+    assert info.n_born == 2
+    assert info.update_rate == 3 / 5
+
+
+@QUICK
+@given(st.floats(1e-6, 0.1), st.integers(0, 1000))
+def test_all_rows_can_be_opened_until_what_is_left_of_each_is_below_a_limit(limit, key):
+    draw = twin.draw_with(BETA, STICKY)
+    theta = open_below(draw, twin.INFINITE, np.uint64(key), limit)
+    n_states = theta.size[0]
+    np.testing.assert_array_equal(theta.row_of[:n_states], np.arange(n_states) + 1)
+    assert theta.rest[: n_states + 1].max() < limit
+    # the same θ as a pass of the other kind would open
+    other = twin.break_sticks(twin.unarranged(draw, key), n_states - 3)
+    for state in range(3, n_states):
+        other = twin.open_row(other, state)
+    np.testing.assert_array_equal(twin.beta_of(theta), twin.beta_of(other))
+    for state in range(-1, n_states):
+        np.testing.assert_array_equal(twin.row_of(theta, state), twin.row_of(other, state))
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("n_states", [4, 7])
+def test_a_finite_model_breaks_the_rest_of_beta_into_equal_parts(n_states):
+    # β_fresh / β_rest ~ Dirichlet(γ/L, …, γ/L), and there the stick ends
+    rng = np.random.default_rng(2)
+    pits = []
+    for key in range(4000):
+        theta = twin.opened(twin.draw_with(BETA, STICKY), key, 0.0, FinitePrior(n_states))[0]
+        beta = twin.beta_of(theta)
+        assert len(beta) == n_states + 1
+        assert beta[-1] < 1e-290
+        assert theta.size[2] == n_states
+        fresh = np.array([weight for weight in beta[:-1] if weight not in BETA]) / 0.5
+        pits += subset_pit(rng, fresh, np.full(n_states - 3, STICKY.gamma / n_states))
+    if n_states > 4:
+        assert_follows(pits, stats.uniform.cdf)
+
+
+def test_equal_weights_stay_equal():
+    hyper = STICKY._replace(gamma=np.inf)
+    draw = twin.draw_with([0.2, 0.2, 0.2, 0.4], hyper)
+    theta, _ = twin.opened(draw, 1, 0.0, FinitePrior(5, gamma=None))
+    np.testing.assert_allclose(theta.beta[:5], 0.2, rtol=1e-12)
+    assert theta.size[0] == 5

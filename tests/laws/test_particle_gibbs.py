@@ -7,29 +7,9 @@ import ihmm
 from ihmm.kernels import sticks
 from ihmm.samplers import particle_gibbs
 from ihmm.testing import LawTest, geweke, partition_test
+from reference.cases import ALARM, EMISSIONS, LAYOUTS, PRIORS, split
 
 pytestmark = pytest.mark.law
-
-ALARM = 1e-4  # a p-value below this is a broken sampler: seeds are fixed, so a test that passes keeps passing
-
-NORMAL_SERIES = [-1.0, -1.2, 1.5, 1.3, -0.8]
-SYMBOL_SERIES = [0, 0, 2, 1, 2]
-EMISSIONS = {
-    "normal-mean": (ihmm.NormalMean(noise=0.7, mean=0.0, scale=1.5), NORMAL_SERIES),
-    "normal": (ihmm.Normal(mean=0.0, strength=0.5, shape=2.0, rate=1.0), NORMAL_SERIES),
-    "categorical": (ihmm.Categorical(n_symbols=3, concentration=0.5), SYMBOL_SERIES),
-}
-PRIORS = {
-    "plain": ihmm.HDPPrior(gamma=1.5, concentration=1.0),
-    "sticky": ihmm.HDPPrior(gamma=1.5, concentration=2.0, stickiness=0.4),
-    "free": ihmm.HDPPrior(ihmm.GammaPrior(2, 1), ihmm.GammaPrior(2, 1)),
-    "sticky-free": ihmm.HDPPrior(ihmm.GammaPrior(2, 1), ihmm.GammaPrior(2, 1), ihmm.BetaPrior(2, 2)),
-}
-LAYOUTS = {"one sequence": [5], "several sequences": [3, 2]}
-
-
-def split(series: list[float], lengths: list[int]) -> list[np.ndarray]:
-    return np.split(np.array(series), np.cumsum(lengths)[:-1])
 
 
 @pytest.mark.parametrize("lengths", LAYOUTS.values(), ids=LAYOUTS)
@@ -76,13 +56,13 @@ class TestTheLawTestsCanFail:
     def test_the_literal_proposal_of_the_paper_is_rejected(self, monkeypatch):
         """T15 §3.2 scores the states of the reference explicitly and lumps everything else together."""
 
-        def open_theta_literally(draw, key, threshold):
-            theta, _ = particle_gibbs_open_theta(draw, key, np.inf)  # no stick broken before the pass
+        def open_theta_literally(draw, prior, key, threshold):
+            theta, _ = open_theta(draw, prior, key, np.inf)  # no stick broken before the pass
             order = np.empty(theta.size[0], np.int64)
             sticks.arrange(theta, 0.0, order)  # V = the states of the reference
             return theta, order
 
-        particle_gibbs_open_theta = particle_gibbs.open_theta
+        open_theta = particle_gibbs.open_theta
         assert self.run().p_value > ALARM
         monkeypatch.setattr(particle_gibbs, "open_theta", open_theta_literally)
         result = self.run()

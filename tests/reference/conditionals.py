@@ -55,3 +55,13 @@ def gamma_law(prior, n_states, n_tables):
         return (prior.shape - 1 + n_states) * np.log(g) - prior.rate * g + gammaln(g) - gammaln(g + n_tables)
 
     return GridLaw(log_density)
+
+
+def finite_gamma_law(prior, n_total, served):
+    """p(γ | tables) ∝ Gamma(γ) Γ(γ) / Γ(γ + M) Π_k Γ(γ/L + m_k) / Γ(γ/L) among L states."""
+
+    def log_density(g):
+        each = sum(gammaln(g / n_total + m) - gammaln(g / n_total) for m in served)
+        return (prior.shape - 1) * np.log(g) - prior.rate * g + gammaln(g) - gammaln(g + served.sum()) + each
+
+    return GridLaw(log_density)

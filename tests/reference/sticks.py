@@ -8,7 +8,10 @@ import numpy as np
 from ihmm.emissions.normal_mean import NormalMeanPhi
 from ihmm.kernels import sticks
 from ihmm.model import Draw, Transitions
+from ihmm.priors import HDPPrior
 from ihmm.sticks import grow, open_theta
+
+INFINITE = HDPPrior()
 
 
 def draw_with(beta, hyper, leftover=0.2):
@@ -22,9 +25,14 @@ def draw_with(beta, hyper, leftover=0.2):
     return Draw(np.arange(n_states), Transitions(np.array(beta), rows[0], rows[1:]), phi, hyper)
 
 
-def unarranged(draw, key):
+def opened(draw, key, threshold, prior=INFINITE):
+    """θ before a pass, and which column stands where."""
+    return open_theta(draw, prior, np.uint64(key), threshold)
+
+
+def unarranged(draw, key, prior=INFINITE):
     """θ as the last sweep left it: no stick broken, no state explicit."""
-    return open_theta(draw, np.uint64(key), np.inf)[0]
+    return opened(draw, key, np.inf, prior)[0]
 
 
 def break_sticks(theta, n):

@@ -73,7 +73,8 @@ class Categorical(ConjugateEmission):
         return float(gammaln(mass) - gammaln(mass + len(y)) + each.sum())
 
     def collapsed(self, y: IntArray) -> Collapsed:
-        return Collapsed("categorical", np.array([self.concentration, self.n_symbols]), y * 1.0, size=1 + self.n_symbols)
+        prior = np.array([self.concentration, self.n_symbols])
+        return Collapsed("categorical", prior, y.astype(np.float64), size=1 + self.n_symbols)
 
     def _is_symbol(self, values: Array) -> Array:
         with np.errstate(invalid="ignore"):

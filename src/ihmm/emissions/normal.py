@@ -7,7 +7,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from ihmm import _checks
-from ihmm._typing import FloatArray, IntArray
+from ihmm._random import FLOOR
+from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
 from ihmm.sequences import Sequences
 
@@ -64,7 +65,7 @@ class Normal(ConjugateEmission):
         return np.asarray(constant - (self.shape + 0.5) * np.log1p((y - self.mean) ** 2 / scale))
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> NormalPhi:
-        variance = self.rate / rng.standard_gamma(self.shape, n)
+        variance = self.rate / np.maximum(rng.standard_gamma(self.shape, n), FLOOR)
         return NormalPhi(self.mean + rng.standard_normal(n) * np.sqrt(variance / self.strength), variance)
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalPhi:
@@ -72,7 +73,7 @@ class Normal(ConjugateEmission):
         average = np.bincount(states, weights=y, minlength=n_states) / np.maximum(count, 1)
         square = np.bincount(states, weights=np.square(y - average[states]), minlength=n_states)
         center, strength, shape, rate = self._posterior(count, average, square)
-        variance = rate / rng.standard_gamma(shape)
+        variance = rate / np.maximum(rng.standard_gamma(shape), FLOOR)
         return NormalPhi(center + rng.standard_normal(n_states) * np.sqrt(variance / strength), variance)
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: NormalPhi) -> FloatArray:
@@ -102,7 +103,7 @@ class Normal(ConjugateEmission):
         return Collapsed("normal", np.array([self.mean, self.strength, self.shape, self.rate]), y, size=3)
 
     def _posterior(
-        self, count: IntArray, average: FloatArray, square: FloatArray
+        self, count: IntArray, average: FloatArray, square: Array
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         strength = self.strength + count
         center = (self.strength * self.mean + count * average) / strength

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm import _checks
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import FloatArray
 from ihmm.emissions._base import take
 from ihmm.kernels import csmc
 from ihmm.kernels.csmc import Cloud, Density
@@ -58,7 +58,7 @@ class ParticleGibbs:
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
         stick_key, phi_key, forward_key, backward_key = rng.integers(0, 2**63, 4, dtype=np.uint64)
         theta, order = open_theta(draw, model.prior, stick_key, self.explicit_threshold(model, draw))
-        phi = take(extend_phi(model.emission, phi_key, draw.phi, len(order)), order)
+        phi = known = take(extend_phi(model.emission, phi_key, draw.phi, len(order)), order)
         reference = np.argsort(order)[draw.states]
         log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(reference))
 
@@ -69,7 +69,7 @@ class ParticleGibbs:
         while t < len(reference):
             stop = min(t + BLOCK, len(reference))
             y, log_g, begin = data.y[t:stop], log_marginal[t:stop], t
-            density = score(model.emission.log_density(y, phi), log_g, begin, theta)
+            density = score(model.emission.log_density(y, known), log_g, begin, theta)
             while t < stop:
                 t, needed = csmc.forward(
                     t, stop, self.n_particles, theta, density, cloud, reference, sequence, forward_key, stream
