@@ -20,9 +20,8 @@ def blocks(text: str) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, match.start("code")), match["code"]) for match in found if not match["skip"]]
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page.read_text("utf-8"))], ids=lambda page: page.stem
-)
+@pytest.mark.slow
+@every_page
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": page.stem}
@@ -46,7 +45,6 @@ def test_every_fence_names_its_language(page):
 
 
 def test_blocks_are_found_unless_marked():
-    text = (
-        f"a\n```python\none\n```\n\n{SKIP}\n```python\ntwo\n```\n\n{SKIP}\n\n```python\nthree\n```\n```sh\nfour\n```\n"
-    )
-    assert blocks(text) == [(2, "one\n")]
+    marked = f"{SKIP}\n```python\ntwo\n```\n\n{SKIP}\n\n```python\nthree\n```\n"
+    text = f"a\n```python\none\n```\n{marked}```sh\nfour\n```\n```python\nfive\n```\n"
+    assert blocks(text) == [(2, "one\n"), (text.count("\n") - 2, "five\n")]

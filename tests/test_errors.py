@@ -97,7 +97,7 @@ def test_a_model_needs_an_emission(emission):
 
 
 def test_a_model_needs_a_prior_over_transitions():
-    with pytest.raises(TypeError, match="prior must be an HDPPrior, got GammaPrior"):
+    with pytest.raises(TypeError, match="prior must be an HDPPrior or a FinitePrior, got GammaPrior"):
         ihmm.Model(ihmm.Normal(), ihmm.GammaPrior())
 
 
@@ -145,6 +145,24 @@ def test_the_prior_mean_must_be_finite(emission, value):
 def test_the_number_of_symbols_must_be_at_least_one(n_symbols):
     with pytest.raises(ValueError, match=rf"n_symbols must be a whole number of at least 1, got {n_symbols!r}"):
         ihmm.Categorical(n_symbols=n_symbols)
+
+
+# Finite models
+
+
+@pytest.mark.parametrize("n_states", [0, -1, 2.5, None])
+def test_a_finite_model_needs_at_least_one_state(n_states):
+    with pytest.raises(ValueError, match=rf"n_states must be a whole number of at least 1, got {n_states!r}"):
+        ihmm.FinitePrior(n_states=n_states)
+
+
+def test_the_blocked_sampler_needs_a_finite_model():
+    assert_refused("needs finitely many", "FinitePrior(n_states=…)", sampler=ihmm.Blocked(), error=TypeError)
+
+
+def test_a_path_must_not_visit_more_states_than_a_finite_model_has():
+    model = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(n_states=3))
+    assert_refused("init visits 4 states, more than the prior has", "n_states=3", model=model, init=np.arange(10) % 4)
 
 
 # Series

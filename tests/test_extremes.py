@@ -18,10 +18,12 @@ ALL_EMISSIONS = pytest.mark.parametrize(
 REAL_VALUED = pytest.mark.parametrize("emission", [NORMAL, KNOWN_NOISE], ids=["Normal", "NormalMean"])
 
 
-def draw_some(emission, y, proposal="posterior", prior=None, **settings) -> ihmm.Posterior:
+def draw_some(emission, y, sampler="posterior", prior=None, **settings) -> ihmm.Posterior:
+    """A few draws, found sound; `sampler` may be the proposal of a particle Gibbs sampler."""
     model = ihmm.Model(emission, prior or ihmm.HDPPrior())
+    sampler = ihmm.ParticleGibbs(proposal=sampler) if isinstance(sampler, str) else sampler
     settings = {"draws": 20, "tune": 10, "chains": 2, "seed": 1, "init": 5} | settings
-    posterior = ihmm.sample(model, y, sampler=ihmm.ParticleGibbs(proposal=proposal), progress=False, **settings)
+    posterior = ihmm.sample(model, y, sampler=sampler, progress=False, **settings)
     assert_sound(posterior)
     return posterior
 
@@ -83,6 +85,37 @@ def test_outliers_a_million_standard_deviations_away_get_states_of_their_own(emi
         assert not np.any(outliers[..., :, None] == usual[..., None, :])
 
 
+OTHER_SAMPLERS = {
+    "Beam": (ihmm.Beam(), ihmm.HDPPrior()),
+    "DirectAssignment": (ihmm.DirectAssignment(), ihmm.HDPPrior()),
+    "Blocked": (ihmm.Blocked(), ihmm.FinitePrior(n_states=8)),
+}
+HOSTILE = {
+    "constant": np.full(50, -1000.0),
+    "two steps": np.array([0.0, 50.0]),
+    "outliers": np.where(np.arange(100) % 33 == 10, 5e5, TWO_LEVELS),
+}
+
+
+@pytest.mark.parametrize("series", HOSTILE)
+@REAL_VALUED
+@pytest.mark.parametrize("sampler", OTHER_SAMPLERS)
+def test_every_sampler_takes_hostile_series(sampler, emission, series):
+    sampler, prior = OTHER_SAMPLERS[sampler]
+    draw_some(emission, HOSTILE[series], sampler, prior)
+
+
+@pytest.mark.xfail(
+    run=False,
+    reason="draw_tail in csmc.py leaves the array when all of a finite model's states are explicit and far from y_t: "
+    "IndexError under NUMBA_BOUNDSCHECK=1, else a crash",
+)
+@pytest.mark.parametrize("series", HOSTILE)
+@REAL_VALUED
+def test_particle_gibbs_takes_hostile_series_with_finitely_many_states(emission, series):
+    draw_some(emission, HOSTILE[series], "posterior", ihmm.FinitePrior(n_states=8))
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_data_on_a_scale_far_from_the_prior_work(scale):
     draw_some(NORMAL, TWO_LEVELS * scale)
@@ -98,11 +131,6 @@ def test_a_hundred_thousand_steps_work(emission, proposal):
     assert posterior.states.shape == (2, 3, 100_000)
 
 
-@pytest.mark.xfail(
-    reason="score() in particle_gibbs.py: φ may hold more states than θ has room for when a second block begins",
-    raises=ValueError,
-    strict=False,
-)
 @pytest.mark.slow
 @REAL_VALUED
 def test_new_states_may_be_tried_anywhere_in_a_long_series(emission):
@@ -158,15 +186,7 @@ def test_hyperpriors_may_be_vague_or_far_out(quantity, prior, proposal):
     [
         ihmm.Normal(strength=1e-8),
         ihmm.Normal(strength=1e8),
-        pytest.param(
-            ihmm.Normal(shape=1e-2, rate=1e-6),
-            marks=pytest.mark.xfail(
-                reason="Normal.sample_prior divides by a Gamma draw that underflows to 0",
-                raises=RuntimeWarning,
-                strict=False,
-            ),
-        ),
-        ihmm.Normal(shape=1e-1, rate=1e-6),
+        ihmm.Normal(shape=1e-2, rate=1e-6),
         ihmm.Normal(shape=1e6, rate=1e6),
         ihmm.NormalMean(noise=1e-6),
         ihmm.NormalMean(noise=1e6),

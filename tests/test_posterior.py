@@ -166,6 +166,24 @@ def test_saving_and_loading_gives_the_same_posterior(case, tmp_path):
     assert_same(loaded, posterior)
 
 
+@pytest.mark.parametrize(
+    ("prior", "sampler"),
+    [
+        (ihmm.FinitePrior(n_states=5), ihmm.Blocked()),
+        (ihmm.FinitePrior(n_states=5, gamma=None, concentration=2.0), ihmm.ParticleGibbs()),
+        (ihmm.HDPPrior(), ihmm.Beam()),
+        (ihmm.HDPPrior(), ihmm.DirectAssignment()),
+    ],
+    ids=repr,
+)
+def test_every_prior_and_every_sampler_comes_back(prior, sampler, tmp_path):
+    posterior = draw_some(ihmm.Model(ihmm.Normal(), prior), sampler=sampler)
+    posterior.save(tmp_path / "run")
+    loaded = ihmm.Posterior.load(tmp_path / "run")
+    assert loaded.sampler == sampler
+    assert_same(loaded, posterior)
+
+
 def test_one_series_without_warmup_comes_back_too(tmp_path):
     posterior = draw_some(y=REAL[0], save_warmup=False, chains=1)
     posterior.save(str(tmp_path / "deep" / "down" / "run"))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import Emission
+from ihmm.emissions._base import Emission, provides
 from ihmm.priors import FinitePrior, HDPPrior
 from ihmm.sequences import Sequences
 
@@ -70,10 +70,14 @@ class Model:
     prior: Prior = field(default_factory=HDPPrior)
 
     def __post_init__(self) -> None:
-        missing = [name for name in _EMISSION_METHODS if not callable(getattr(self.emission, name, None))]
-        if isinstance(self.emission, type) or missing:
-            hint = f"call it: {self.emission.__name__}(…)" if isinstance(self.emission, type) else f"missing {missing}"
-            raise TypeError(f"emission must be an Emission such as ihmm.Normal(), got {self.emission!r}; {hint}")
+        if isinstance(self.emission, type):
+            raise TypeError(f"emission must be an instance, got the class; call it: {self.emission.__name__}(…)")
+        missing = [name for name in _EMISSION_METHODS if not provides(self.emission, name)]
+        if missing:
+            raise TypeError(
+                f"emission must be an Emission such as ihmm.Normal(), got {self.emission!r}, "
+                f"which does not define {', '.join(missing)}"
+            )
         if not isinstance(self.prior, (HDPPrior, FinitePrior)):
             raise TypeError(f"prior must be an HDPPrior or a FinitePrior, got {self.prior!r}")
 

@@ -19,6 +19,7 @@ from scipy.special import gammaln, logsumexp, roots_genlaguerre, roots_jacobi
 
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.emissions._base import provides
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Prior
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
@@ -277,7 +278,8 @@ class _Evidence:
 
     def __init__(self, model: Model, y: Array) -> None:
         self._known: dict[Partition, float] = {}
-        self._y, self._closed_form = y, getattr(model.emission, "log_evidence", None)
+        self._y = y
+        self._closed_form = getattr(model.emission, "log_evidence") if provides(model.emission, "log_evidence") else None
         if self._closed_form is None:
             phi = model.emission.sample_prior(np.random.default_rng(1), EVIDENCE_DRAWS)
             self._table = model.emission.log_density(y, phi)

@@ -1,130 +1,157 @@
-"""`kernels.forward_backward` against sums over all paths."""
+"""Forward–backward routines against the sum over all K^T paths, and against figures of another package."""
+
+import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from scipy.special import logsumexp
 
-from ihmm.kernels import forward_backward
-from reference import forward_backward as twin
-from reference.verdicts import assert_frequencies, count_outcomes
+import ihmm
+from ihmm.emissions.normal import NormalPhi
+from ihmm.kernels import forward_backward as fb
 
-QUICK = settings(max_examples=40, deadline=None, derandomize=True)
-PROBLEMS = given(st.integers(1, 3), st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(0, 10**6))
-
-
-def problem(n_states, lengths, seed=0):
-    """A chain, and densities (total T, K) of sequences laid end to end."""
-    rng = np.random.default_rng(seed)
-    initial, rows = rng.dirichlet(np.ones(n_states)), rng.dirichlet(np.ones(n_states), n_states)
-    return initial, rows, rng.gamma(0.5, 1.0, (sum(lengths), n_states)) + 1e-3
+RNG = np.random.default_rng(5)
+N_STATES, N_STEPS = 3, 6
+ONE, TWO = np.array([0, -1, -1, -1, -1, -1]), np.array([0, -1, 1, -1, -1, -1])
+INITIAL = RNG.dirichlet(np.ones(N_STATES))
+ROWS = RNG.dirichlet(np.ones(N_STATES), size=N_STATES)
+DENSITY = RNG.gamma(1.0, size=(N_STATES, N_STEPS))
 
 
-def starts(lengths):
-    """The number of the sequence at its first step, −1 elsewhere."""
-    out = np.full(sum(lengths), -1)
-    out[np.cumsum([0, *lengths[:-1]])] = np.arange(len(lengths))
-    return out
+def log_joint_of_all_paths(sequence, initial=INITIAL, rows=ROWS, density=DENSITY):
+    """Every path and its log p(s, y), one by one."""
+    paths = np.array(list(itertools.product(range(len(initial)), repeat=len(sequence))))
+    log_joint = np.zeros(len(paths))
+    for t in range(len(sequence)):
+        log_joint += np.log(density[paths[:, t], t])
+        log_joint += np.log(initial[paths[:, t]] if sequence[t] >= 0 else rows[paths[:, t - 1], paths[:, t]])
+    return paths, log_joint
 
 
-def by_sequence(array, lengths):
-    return np.split(array, np.cumsum(lengths)[:-1])
+def filtered(sequence):
+    out = np.empty((N_STEPS, N_STATES))
+    return out, fb.filter_forward(DENSITY, sequence, INITIAL, ROWS, out)
 
 
-def columns_of(density):
-    return np.ascontiguousarray(density.T)
+@pytest.mark.parametrize("sequence", [ONE, TWO], ids=["one sequence", "two sequences"])
+class TestAgainstEnumeration:
+    def test_the_likelihood_is_the_sum_over_all_paths(self, sequence):
+        _, log_joint = log_joint_of_all_paths(sequence)
+        assert filtered(sequence)[1] == pytest.approx(logsumexp(log_joint), abs=1e-12)
+
+    def test_smoothed_probabilities_are_those_of_the_paths_through_a_state(self, sequence):
+        paths, log_joint = log_joint_of_all_paths(sequence)
+        probability = np.exp(log_joint - logsumexp(log_joint))
+        expected = np.array([[probability[paths[:, t] == k].sum() for k in range(N_STATES)] for t in range(N_STEPS)])
+        smoothed, _ = filtered(sequence)
+        fb.smooth(smoothed, sequence, ROWS)
+        np.testing.assert_allclose(smoothed, expected, atol=1e-12)
+
+    def test_filtered_probabilities_do_not_know_the_future(self, sequence):
+        probabilities, _ = filtered(sequence)
+        for t in range(N_STEPS):
+            paths, log_joint = log_joint_of_all_paths(sequence[: t + 1])
+            weight = np.exp(log_joint - logsumexp(log_joint))
+            expected = [weight[paths[:, t] == k].sum() for k in range(N_STATES)]
+            np.testing.assert_allclose(probabilities[t], expected, atol=1e-12)
+
+    def test_the_most_probable_path_is_the_best_of_all(self, sequence):
+        paths, log_joint = log_joint_of_all_paths(sequence)
+        path = np.empty(N_STEPS, np.int64)
+        value = fb.most_probable_path(np.log(DENSITY), sequence, np.log(INITIAL), np.log(ROWS), path)
+        np.testing.assert_array_equal(path, paths[log_joint.argmax()])
+        assert value == pytest.approx(log_joint.max(), abs=1e-12)
+
+    def test_paths_sampled_backwards_have_their_posterior_frequencies(self, sequence):
+        paths, log_joint = log_joint_of_all_paths(sequence)
+        expected = np.exp(log_joint - logsumexp(log_joint))
+        probabilities, _ = filtered(sequence)
+        columns, path = np.ascontiguousarray(ROWS.T), np.empty(N_STEPS, np.int64)
+        visits = np.zeros(len(paths))
+        base = N_STATES ** np.arange(N_STEPS - 1, -1, -1)
+        for key in range(60_000):
+            fb.sample_backward(probabilities, sequence, columns, np.uint64(key), path)
+            visits[path @ base] += 1
+        assert chi_square_z(visits, expected) < 5
+
+    def test_the_beam_filter_is_the_sum_over_the_paths_the_slices_allow(self, sequence):
+        everything = np.vstack([ROWS, INITIAL])
+        slices = np.full(N_STEPS, 0.25)
+        paths, _ = log_joint_of_all_paths(sequence)
+        allowed = np.ones(len(paths), bool)
+        weight = np.ones(len(paths))
+        for t in range(N_STEPS):
+            taken = INITIAL[paths[:, t]] if sequence[t] >= 0 else ROWS[paths[:, t - 1], paths[:, t]]
+            allowed &= taken > slices[t]
+            weight *= DENSITY[paths[:, t], t]
+        expected = weight * allowed / (weight * allowed).sum()
+        assert 1 < allowed.sum() < len(paths)
+
+        order = np.argsort(-everything, axis=1)
+        falling = np.take_along_axis(everything, order, axis=1)
+        out = np.empty((N_STEPS, N_STATES))
+        n_allowed = fb.filter_beam(np.log(DENSITY), sequence, falling[-1], falling[:-1], order, slices, out)
+        assert 0 < n_allowed < N_STATES + (N_STEPS - 1) * N_STATES**2
+        visits, path = np.zeros(len(paths)), np.empty(N_STEPS, np.int64)
+        base = N_STATES ** np.arange(N_STEPS - 1, -1, -1)
+        for key in range(40_000):
+            fb.sample_beam(out, sequence, np.ascontiguousarray(ROWS.T), slices, np.uint64(key), path)
+            visits[path @ base] += 1
+        assert visits[~allowed].sum() == 0
+        assert chi_square_z(visits[allowed], expected[allowed]) < 5
 
 
-def run_filter(initial, rows, density, lengths):
-    filtered = np.empty_like(density)
-    log_likelihood = forward_backward.filter_forward(columns_of(density), starts(lengths), initial, rows, filtered)
-    return filtered, log_likelihood
+def chi_square_z(visits, expected):
+    """χ² over cells expected at least five times, the rest pooled, as a standard normal."""
+    total = visits.sum()
+    common = expected * total >= 5
+    observed = np.append(visits[common], visits[~common].sum())
+    mean = np.append(expected[common], expected[~common].sum()) * total
+    keep = mean > 0
+    statistic = ((observed[keep] - mean[keep]) ** 2 / mean[keep]).sum()
+    degrees = keep.sum() - 1
+    return (statistic - degrees) / np.sqrt(2 * degrees)
 
 
-@QUICK
-@PROBLEMS
-def test_the_filter_sums_over_the_paths_so_far_and_its_likelihood_over_all(n_states, lengths, seed):
-    initial, rows, density = problem(n_states, lengths, seed)
-    filtered, log_likelihood = run_filter(initial, rows, density, lengths)
-    parts = by_sequence(density, lengths)
-    np.testing.assert_allclose(filtered, np.vstack([twin.filtered(part, initial, rows) for part in parts]), atol=1e-12)
-    assert log_likelihood == pytest.approx(sum(np.log(twin.evidence(part, initial, rows)) for part in parts))
+class TestAgainstHmmlearn:
+    """Figures that hmmlearn 0.3.3 prints for the same parameters (score, decode, predict_proba)."""
 
+    def test_health_example_with_symbols(self):
+        initial, rows = np.array([0.6, 0.4]), np.array([[0.7, 0.3], [0.4, 0.6]])
+        density = np.array([[0.1, 0.4, 0.5], [0.6, 0.3, 0.1]])  # one of each symbol in turn
+        self.check(
+            initial,
+            rows,
+            density,
+            score=-3.3928721329161653,
+            best=-4.309519943887134,
+            path=[1, 0, 0],
+            first=[0.2317029632, 0.7682970368],
+        )
 
-@QUICK
-@PROBLEMS
-def test_smoothing_sums_over_all_paths(n_states, lengths, seed):
-    initial, rows, density = problem(n_states, lengths, seed)
-    smoothed, _ = run_filter(initial, rows, density, lengths)
-    forward_backward.smooth(smoothed, starts(lengths), rows)
-    expected = [twin.smoothed(part, initial, rows) for part in by_sequence(density, lengths)]
-    np.testing.assert_allclose(smoothed, np.vstack(expected), atol=1e-12)
+    def test_three_normal_states(self):
+        initial = np.array([0.5, 0.3, 0.2])
+        rows = np.array([[0.8, 0.15, 0.05], [0.1, 0.7, 0.2], [0.2, 0.2, 0.6]])
+        y = np.array([-1.2, -0.7, 0.1, 0.9, 2.8, 3.3, 2.5, 0.2, -0.4, -1.5])
+        phi = NormalPhi(np.array([-1.0, 0.5, 3.0]), np.array([0.5, 1.0, 0.25]))
+        self.check(
+            initial,
+            rows,
+            np.exp(np.ascontiguousarray(ihmm.Normal().log_density(y, phi).T)),
+            score=-14.902892116717226,
+            best=-16.333975674694393,
+            path=[0, 0, 1, 1, 2, 2, 2, 0, 0, 0],
+            first=[0.91165265891, 0.088347341094, 1.1311555074e-16],
+        )
 
-
-@QUICK
-@PROBLEMS
-def test_no_path_is_more_probable_than_the_most_probable_one(n_states, lengths, seed):
-    initial, rows, density = problem(n_states, lengths, seed)
-    path = np.empty(sum(lengths), np.int64)
-    log_probability = forward_backward.most_probable_path(
-        np.log(columns_of(density)), starts(lengths), np.log(initial), np.log(rows), path
-    )
-    weights = [twin.path_weights(part, initial, rows) for part in by_sequence(density, lengths)]
-    for found, weight in zip(by_sequence(path, lengths), weights, strict=True):
-        assert tuple(found.tolist()) == max(weight, key=weight.get)
-    assert log_probability == pytest.approx(sum(np.log(max(weight.values())) for weight in weights))
-
-
-@pytest.mark.law
-@pytest.mark.parametrize(("n_states", "n_steps"), [(2, 1), (2, 4), (3, 3)])
-def test_backward_sampling_visits_every_path_as_often_as_enumeration_says(n_states, n_steps):
-    n_copies = 30_000
-    initial, rows, density = problem(n_states, [n_steps], seed=3)
-    lengths = [n_steps] * n_copies
-    filtered, _ = run_filter(initial, rows, np.tile(density, (n_copies, 1)), lengths)
-    path = np.empty(n_steps * n_copies, np.int64)
-    forward_backward.sample_backward(filtered, starts(lengths), columns_of(rows), np.uint64(1), path)
-    assert_law(path.reshape(n_copies, n_steps), twin.path_weights(density, initial, rows))
-
-
-@pytest.mark.law
-@pytest.mark.parametrize("slices", [(0.0, 0.0, 0.0), (0.1, 0.2, 0.1), (0.3, 0.25, 0.2), (0.05, 0.35, 0.3)])
-def test_the_beam_visits_every_path_above_the_slices_as_often_as_its_densities_say(slices):
-    n_copies, n_states = 30_000, 3
-    initial = np.array([0.4, 0.25, 0.35])
-    rows = np.array([[0.5, 0.3, 0.2], [0.1, 0.3, 0.6], [0.4, 0.22, 0.38]])
-    density = problem(n_states, [3], seed=4)[2]
-    lengths = [3] * n_copies
-    order = np.argsort(-np.vstack([rows, initial]), axis=1, kind="stable")
-    falling = np.take_along_axis(np.vstack([rows, initial]), order, axis=1)
-    filtered = np.empty((3 * n_copies, n_states))
-    tiled = np.tile(slices, n_copies)
-    log_density = np.log(columns_of(np.tile(density, (n_copies, 1))))
-    n_allowed = forward_backward.filter_beam(
-        log_density, starts(lengths), falling[-1], falling[:-1], order, tiled, filtered
-    )
-    path = np.empty(3 * n_copies, np.int64)
-    forward_backward.sample_beam(filtered, starts(lengths), columns_of(rows), tiled, np.uint64(2), path)
-    weights = twin.sliced_weights(density, initial, rows, slices)
-    assert_law(path.reshape(n_copies, 3), weights)
-    # every step of an allowed path so far counts once
-    allowed = [path for path, weight in weights.items() if weight > 0]
-    if slices == (0.0, 0.0, 0.0):
-        assert n_allowed == n_copies * (3 + 9 + 9)
-    assert n_allowed >= n_copies * max(len({path[t] for path in allowed}) for t in range(3))
-
-
-def assert_law(paths, weights):
-    total = sum(weights.values())
-    assert_frequencies(count_outcomes(paths, weights), [weight / total for weight in weights.values()])
-
-
-def test_sequences_are_drawn_from_streams_of_their_own():
-    initial, rows, density = problem(3, [5], seed=5)
-    paths = []
-    for lengths in ([5], [5, 5]):
-        filtered, _ = run_filter(initial, rows, np.tile(density, (len(lengths), 1)), lengths)
-        path = np.empty(sum(lengths), np.int64)
-        forward_backward.sample_backward(filtered, starts(lengths), columns_of(rows), np.uint64(7), path)
-        paths.append(path)
-    np.testing.assert_array_equal(paths[0], paths[1][:5])
+    def check(self, initial, rows, density, *, score, best, path, first):
+        sequence = np.full(density.shape[1], -1)
+        sequence[0] = 0
+        probabilities = np.empty(density.shape[::-1])
+        assert fb.filter_forward(density, sequence, initial, rows, probabilities) == pytest.approx(score, abs=1e-9)
+        fb.smooth(probabilities, sequence, rows)
+        np.testing.assert_allclose(probabilities[0], first, rtol=1e-8)
+        found = np.empty(len(sequence), np.int64)
+        value = fb.most_probable_path(np.log(density), sequence, np.log(initial), np.log(rows), found)
+        assert value == pytest.approx(best, abs=1e-9)
+        np.testing.assert_array_equal(found, path)

@@ -67,7 +67,7 @@ class Emission(Protocol):
 class Collapsed(NamedTuple):
     """Observations and prior of a conjugate family as compiled code reads them."""
 
-    family: str
+    family: str  # "normal_mean", "normal" or "categorical"
     prior: FloatArray
     values: FloatArray  # (T,)
     size: int  # numbers that hold a state's sufficient statistics
@@ -83,6 +83,21 @@ class ConjugateEmission(Emission, Protocol):
     def log_evidence(self, y: Array) -> float:
         """log ∫ Π_t f(y_t | φ) H(dφ): the probability of all of y coming from one state."""
         ...
+
+
+def provides(emission: object, method: str) -> bool:
+    """Whether an emission has a method of its own, not just the empty one a protocol declares."""
+    own = getattr(type(emission), method, None)
+    return callable(own) and own is not _DECLARED.get(method)
+
+
+# Methods without a body; the two defaults of Emission are not among them.
+_DECLARED = {
+    name: vars(protocol)[name]
+    for protocol in (Emission, ConjugateEmission)
+    for name in vars(protocol)
+    if not name.startswith("_") and name not in ("log_marginal", "log_density_at")
+}
 
 
 def take(phi: Phi, index: IntArray) -> Phi:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihmm.emissions._base import Collapsed
+from ihmm.emissions._base import Collapsed, provides
 from ihmm.kernels import direct
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.kernels.draws import seed_stream
@@ -21,10 +21,11 @@ class DirectAssignment:
     """Collapsed Gibbs, O(T·K) a pass. Simple and slow to mix: neighbours in time hold each other in place."""
 
     def check(self, model: Model) -> None:
-        if not hasattr(model.emission, "collapsed"):
+        name = type(model.emission).__name__
+        if not provides(model.emission, "collapsed"):
             raise TypeError(
-                f"DirectAssignment integrates φ out, which {type(model.emission).__name__} does not offer (no method "
-                "`collapsed`); use ParticleGibbs or Beam"
+                f"DirectAssignment integrates φ out, which {name} does not offer (it has no method `collapsed`); "
+                "use ParticleGibbs or Beam"
             )
 
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
