@@ -90,10 +90,15 @@ def test_the_threshold_must_be_positive(threshold):
         ihmm.ParticleGibbs(threshold=threshold)
 
 
-@pytest.mark.parametrize("emission", [ihmm.Normal, "normal", None, 3])
+@pytest.mark.parametrize("emission", ["normal", None, 3])
 def test_a_model_needs_an_emission(emission):
-    with pytest.raises(TypeError, match=r"emission must be an Emission such as ihmm.Normal\(\)"):
+    with pytest.raises(TypeError, match=r"emission must be an Emission such as ihmm.Normal\(\), got"):
         ihmm.Model(emission)
+
+
+def test_an_emission_class_must_be_called():
+    with pytest.raises(TypeError, match=r"got the class; call it: Normal\(…\)"):
+        ihmm.Model(ihmm.Normal)
 
 
 def test_a_model_needs_a_prior_over_transitions():

@@ -85,35 +85,37 @@ def test_outliers_a_million_standard_deviations_away_get_states_of_their_own(emi
         assert not np.any(outliers[..., :, None] == usual[..., None, :])
 
 
-OTHER_SAMPLERS = {
-    "Beam": (ihmm.Beam(), ihmm.HDPPrior()),
-    "DirectAssignment": (ihmm.DirectAssignment(), ihmm.HDPPrior()),
-    "Blocked": (ihmm.Blocked(), ihmm.FinitePrior(n_states=8)),
-}
 HOSTILE = {
     "constant": np.full(50, -1000.0),
     "two steps": np.array([0.0, 50.0]),
     "outliers": np.where(np.arange(100) % 33 == 10, 5e5, TWO_LEVELS),
 }
+OTHER_SAMPLERS = {
+    "Beam": (ihmm.Beam(), ihmm.HDPPrior()),
+    "DirectAssignment": (ihmm.DirectAssignment(), ihmm.HDPPrior()),
+    "Blocked": (ihmm.Blocked(), ihmm.FinitePrior(n_states=8)),
+    "ParticleGibbs of a finite model": (ihmm.ParticleGibbs(), ihmm.FinitePrior(n_states=8)),
+}
+# Not run: they read and write outside of arrays (IndexError under NUMBA_BOUNDSCHECK=1, else perhaps a crash)
+BROKEN = {
+    ("Beam", "outliers"): "filter_beam drops states whose density underflows, and later steps are left without parents",
+    ("ParticleGibbs of a finite model", "outliers"): "csmc.forward goes to an empty tail when all of V underflows",
+}
 
 
-@pytest.mark.parametrize("series", HOSTILE)
+@pytest.mark.parametrize(
+    ("sampler", "series"),
+    [
+        pytest.param(sampler, y, marks=pytest.mark.xfail(run=False, reason=reason)) if reason else (sampler, y)
+        for sampler in OTHER_SAMPLERS
+        for y in HOSTILE
+        for reason in [BROKEN.get((sampler, y))]
+    ],
+)
 @REAL_VALUED
-@pytest.mark.parametrize("sampler", OTHER_SAMPLERS)
 def test_every_sampler_takes_hostile_series(sampler, emission, series):
     sampler, prior = OTHER_SAMPLERS[sampler]
     draw_some(emission, HOSTILE[series], sampler, prior)
-
-
-@pytest.mark.xfail(
-    run=False,
-    reason="draw_tail in csmc.py leaves the array when all of a finite model's states are explicit and far from y_t: "
-    "IndexError under NUMBA_BOUNDSCHECK=1, else a crash",
-)
-@pytest.mark.parametrize("series", HOSTILE)
-@REAL_VALUED
-def test_particle_gibbs_takes_hostile_series_with_finitely_many_states(emission, series):
-    draw_some(emission, HOSTILE[series], "posterior", ihmm.FinitePrior(n_states=8))
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])

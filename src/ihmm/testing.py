@@ -279,7 +279,8 @@ class _Evidence:
     def __init__(self, model: Model, y: Array) -> None:
         self._known: dict[Partition, float] = {}
         self._y = y
-        self._closed_form = getattr(model.emission, "log_evidence") if provides(model.emission, "log_evidence") else None
+        closed = provides(model.emission, "log_evidence")
+        self._closed_form = model.emission.log_evidence if closed else None  # type: ignore[attr-defined]
         if self._closed_form is None:
             phi = model.emission.sample_prior(np.random.default_rng(1), EVIDENCE_DRAWS)
             self._table = model.emission.log_density(y, phi)

@@ -9,13 +9,14 @@ from scipy.special import logsumexp
 import ihmm
 from ihmm.emissions.normal import NormalPhi
 from ihmm.kernels import forward_backward as fb
+from ihmm.samplers.beam import empty_messages
 
 RNG = np.random.default_rng(5)
 N_STATES, N_STEPS = 3, 6
 ONE, TWO = np.array([0, -1, -1, -1, -1, -1]), np.array([0, -1, 1, -1, -1, -1])
 INITIAL = RNG.dirichlet(np.ones(N_STATES))
 ROWS = RNG.dirichlet(np.ones(N_STATES), size=N_STATES)
-DENSITY = RNG.gamma(1.0, size=(N_STATES, N_STEPS))
+DENSITY = RNG.gamma(1.0, size=(N_STEPS, N_STATES))
 
 
 def log_joint_of_all_paths(sequence, initial=INITIAL, rows=ROWS, density=DENSITY):
@@ -23,7 +24,7 @@ def log_joint_of_all_paths(sequence, initial=INITIAL, rows=ROWS, density=DENSITY
     paths = np.array(list(itertools.product(range(len(initial)), repeat=len(sequence))))
     log_joint = np.zeros(len(paths))
     for t in range(len(sequence)):
-        log_joint += np.log(density[paths[:, t], t])
+        log_joint += np.log(density[t, paths[:, t]])
         log_joint += np.log(initial[paths[:, t]] if sequence[t] >= 0 else rows[paths[:, t - 1], paths[:, t]])
     return paths, log_joint
 
@@ -83,19 +84,19 @@ class TestAgainstEnumeration:
         for t in range(N_STEPS):
             taken = INITIAL[paths[:, t]] if sequence[t] >= 0 else ROWS[paths[:, t - 1], paths[:, t]]
             allowed &= taken > slices[t]
-            weight *= DENSITY[paths[:, t], t]
+            weight *= DENSITY[t, paths[:, t]]
         expected = weight * allowed / (weight * allowed).sum()
         assert 1 < allowed.sum() < len(paths)
 
         order = np.argsort(-everything, axis=1)
         falling = np.take_along_axis(everything, order, axis=1)
-        out = np.empty((N_STEPS, N_STATES))
-        n_allowed = fb.filter_beam(np.log(DENSITY), sequence, falling[-1], falling[:-1], order, slices, out)
+        messages = empty_messages(N_STEPS, N_STATES)
+        n_allowed = fb.filter_beam(np.log(DENSITY), sequence, falling, order, slices, *messages)
         assert 0 < n_allowed < N_STATES + (N_STEPS - 1) * N_STATES**2
         visits, path = np.zeros(len(paths)), np.empty(N_STEPS, np.int64)
         base = N_STATES ** np.arange(N_STEPS - 1, -1, -1)
         for key in range(40_000):
-            fb.sample_beam(out, sequence, np.ascontiguousarray(ROWS.T), slices, np.uint64(key), path)
+            fb.sample_beam(*messages, sequence, ROWS, slices, np.uint64(key), path)
             visits[path @ base] += 1
         assert visits[~allowed].sum() == 0
         assert chi_square_z(visits[allowed], expected[allowed]) < 5
@@ -118,7 +119,7 @@ class TestAgainstHmmlearn:
 
     def test_health_example_with_symbols(self):
         initial, rows = np.array([0.6, 0.4]), np.array([[0.7, 0.3], [0.4, 0.6]])
-        density = np.array([[0.1, 0.4, 0.5], [0.6, 0.3, 0.1]])  # one of each symbol in turn
+        density = np.array([[0.1, 0.6], [0.4, 0.3], [0.5, 0.1]])  # one of each symbol in turn
         self.check(
             initial,
             rows,
@@ -137,7 +138,7 @@ class TestAgainstHmmlearn:
         self.check(
             initial,
             rows,
-            np.exp(np.ascontiguousarray(ihmm.Normal().log_density(y, phi).T)),
+            np.exp(np.ascontiguousarray(ihmm.Normal().log_density(y, phi))),
             score=-14.902892116717226,
             best=-16.333975674694393,
             path=[0, 0, 1, 1, 2, 2, 2, 0, 0, 0],
@@ -145,9 +146,9 @@ class TestAgainstHmmlearn:
         )
 
     def check(self, initial, rows, density, *, score, best, path, first):
-        sequence = np.full(density.shape[1], -1)
+        sequence = np.full(len(density), -1)
         sequence[0] = 0
-        probabilities = np.empty(density.shape[::-1])
+        probabilities = np.empty(density.shape)
         assert fb.filter_forward(density, sequence, initial, rows, probabilities) == pytest.approx(score, abs=1e-9)
         fb.smooth(probabilities, sequence, rows)
         np.testing.assert_allclose(probabilities[0], first, rtol=1e-8)

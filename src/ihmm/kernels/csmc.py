@@ -43,7 +43,7 @@ class Density(NamedTuple):
     """Densities of a block of steps, on a scale of their own at each step."""
 
     begin: int  # first step of the block
-    explicit: np.ndarray  # (|V|, B): f(y_t | φ_k)
+    explicit: np.ndarray  # (B, |V|): f(y_t | φ_k)
     marginal: np.ndarray  # (B,): g_t
     column_of: np.ndarray  # (capacity,): where a tail state stands in `log_tail`, −1 if not there
     log_tail: np.ndarray  # (n, B): log f(y_t | φ_k) − log g_t
@@ -53,7 +53,9 @@ class Density(NamedTuple):
 def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, key, stream):
     """Run the particles from step t on. Returns (stop, NOTHING), or (t, k): step t needs the density of
     tail state k, or more room (k = GROW). Supply it and call again: the step is replayed with the same numbers."""
-    rows, row_of, row_tail, n_explicit = theta.rows, theta.row_of, theta.tail, theta.size[2]
+    # Arrays are unpacked here: handing the bundles to a function costs more than most steps do
+    size, rows, row_of, row_tail, row_reach = theta.size, theta.rows, theta.row_of, theta.tail, theta.reach
+    n_explicit = size[2]
     first, state, row, number, mass = cloud
     explicit, marginal, offset = density.explicit, density.marginal, density.begin
     share, reach = np.empty(n_explicit), np.empty(n_explicit)
@@ -71,7 +73,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
         tail = mix_rows(rows, row_tail, row, mass, parents, last_parent, share)
         total = 0.0
         for k in range(n_explicit):
-            total += share[k] * explicit[k, t - offset]
+            total += share[k] * explicit[t - offset, k]
             reach[k] = total
         everything = total + tail * marginal[t - offset]
 
@@ -91,10 +93,17 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
             if u < total:
                 k = search(reach, 0, n_explicit, u)
             else:
-                k = draw_tail(stream, theta, cloud, parents, last_parent, tail)
-                if k == GROW:
+                # In the tail: choose a parent by the mass of its tail, and walk that
+                u = uniform(stream) * tail
+                p = parents
+                while p < last_parent and u >= mass[p] * row_tail[row[p]]:
+                    u -= mass[p] * row_tail[row[p]]
+                    p += 1
+                u = uniform(stream) * row_tail[row[p]]
+                if (size[0] == n_explicit or u >= row_reach[row[p], size[0] - 1]) and not reach_out(theta, row[p], u):
                     needed = GROW
                     break
+                k = search(row_reach[row[p]], n_explicit, size[0], u)
             if slot[k] < 0:
                 slot[k] = end
                 state[end], number[end] = k, 0
@@ -132,23 +141,16 @@ def mix_rows(rows, row_tail, row, mass, begin, last, mixture):
 
 
 @jit
-def draw_tail(stream, theta, cloud, parent, last, tail):
-    """Choose a parent by the mass of its tail, walk that tail, and break sticks until the draw lands."""
-    u = uniform(stream) * tail
-    while parent < last and u >= cloud.mass[parent] * theta.tail[cloud.row[parent]]:
-        u -= cloud.mass[parent] * theta.tail[cloud.row[parent]]
-        parent += 1
-    r = cloud.row[parent]
-    u = uniform(stream) * theta.tail[r]
-    n_states = theta.size[0]
-    while n_states == theta.size[2] or u >= theta.reach[r, n_states - 1]:
-        if n_states == theta.n_total or (n_states > theta.size[2] and theta.rest[r] < 1e-15 * theta.tail[r]):
-            break  # nothing is left of the row but rounding
-        if n_states == len(theta.beta):
-            return GROW
+def reach_out(theta, r, u):
+    """Break sticks until row r reaches beyond u, or has nothing left but rounding. False: θ's arrays are full."""
+    while theta.size[0] == theta.size[2] or u >= theta.reach[r, theta.size[0] - 1]:
+        nothing_left = theta.size[0] > theta.size[2] and theta.rest[r] < 1e-15 * theta.tail[r]
+        if theta.size[0] == theta.n_total or nothing_left:
+            break
+        if theta.size[0] == len(theta.beta):
+            return False
         break_stick(theta)
-        n_states += 1
-    return search(theta.reach[r], theta.size[2], n_states, u)
+    return True
 
 
 @jit

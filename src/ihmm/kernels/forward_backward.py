@@ -1,7 +1,7 @@
 """Forward filtering and what follows from it on a finite state set, O(T·K²) (T15 §2.1, appendix).
 
 Every routine takes one or several sequences laid end to end; `sequence[t] ≥ 0` marks a first step. `density` is
-f(y_t | φ_k), shape (K, T), on any scale that is common to the states of a step.
+f(y_t | φ_k), shape (T, K), on any scale that is common to the states of a step.
 """
 
 import math
@@ -15,7 +15,7 @@ from ihmm.kernels.draws import draw_index, seed_stream
 @jit
 def filter_forward(density, sequence, initial, rows, filtered):
     """filtered[t, k] = p(s_t = k | y_1 … y_t); returns log p(y), up to the logarithms of the scales."""
-    n_states, n_steps = density.shape
+    n_steps, n_states = density.shape
     log_likelihood = 0.0
     predicted = np.empty(n_states)
     for t in range(n_steps):
@@ -30,7 +30,7 @@ def filter_forward(density, sequence, initial, rows, filtered):
                     predicted[k] += filtered[t - 1, j] * rows[j, k]
         total = 0.0
         for k in range(n_states):
-            predicted[k] *= density[k, t]
+            predicted[k] *= density[t, k]
             total += predicted[k]
         for k in range(n_states):
             filtered[t, k] = predicted[k] / total
@@ -86,8 +86,8 @@ def smooth(filtered, sequence, rows):
 
 @jit
 def most_probable_path(log_density, sequence, log_initial, log_rows, path):
-    """Viterbi: the path that maximises p(s, y). Returns its log-probability. `log_density` is (K, T)."""
-    n_states, n_steps = log_density.shape
+    """Viterbi: the path that maximises p(s, y). Returns its log-probability. `log_density` is (T, K)."""
+    n_steps, n_states = log_density.shape
     best = np.empty(n_states)
     score = np.empty(n_states)
     parent = np.empty((n_steps, n_states), np.int32)
@@ -103,7 +103,7 @@ def most_probable_path(log_density, sequence, log_initial, log_rows, path):
                     if score[j] + log_rows[j, k] > best[k]:
                         best[k], parent[t, k] = score[j] + log_rows[j, k], j
         for k in range(n_states):
-            score[k] = best[k] + log_density[k, t]
+            score[k] = best[k] + log_density[t, k]
         if sequence[t] >= 0:
             begin = t
         if t == n_steps - 1 or sequence[t + 1] >= 0:
@@ -116,71 +116,67 @@ def most_probable_path(log_density, sequence, log_initial, log_rows, path):
 
 
 @jit
-def filter_beam(log_density, sequence, initial, rows, order, slices, filtered):
+def filter_beam(log_density, sequence, falling, order, slices, first, state, mass):
     """The forward filter over the transitions that the slices allow, {(j, k) : π_jk > u_t} (Van Gael et al. 2008).
 
-    `order[j]` lists the states by falling π_jk, so a row is read only as far as the slice reaches; `rows` and `initial`
-    are sorted likewise, the initial row last in `order`. Given the slices all allowed transitions weigh the same, and
-    only states that one of them reaches are looked at. Returns how many transitions were allowed.
+    Row j of `falling` holds the probabilities of leaving state j in falling order, `order` the states they lead to; the
+    initial row comes last. So a row is read only as far as the slice reaches. Given the slices all allowed transitions
+    weigh the same. Filtered probabilities are kept for the states that are reached: those of step t stand at first[t]
+    … first[t+1] − 1 of `state` and `mass`. Returns how many transitions were allowed.
     """
-    n_states, n_steps = log_density.shape
+    n_steps, n_states = log_density.shape
+    message = np.zeros(n_states)
     n_allowed = 0
-    live = np.empty(n_states, np.int64)
-    n_live = 0
+    first[0] = 0
     for t in range(n_steps):
-        message = filtered[t]
-        for k in range(n_states):
-            message[k] = 0.0
-        threshold = slices[t]
-        if sequence[t] >= 0:
+        begin = end = first[t]
+        parent, last = (-1, 0) if sequence[t] >= 0 else (first[t - 1], begin)
+        while parent < last:
+            j, weight = (n_states, 1.0) if parent < 0 else (state[parent], mass[parent])
             i = 0
-            while i < n_states and initial[i] > threshold:
-                message[order[n_states, i]] = 1.0
+            while i < n_states and falling[j, i] > slices[t]:
+                k = order[j, i]
+                if message[k] == 0.0:
+                    state[end] = k
+                    end += 1
+                message[k] += weight
                 i += 1
             n_allowed += i
-        else:
-            for q in range(n_live):
-                j = live[q]
-                mass = filtered[t - 1, j]
-                i = 0
-                while i < n_states and rows[j, i] > threshold:
-                    message[order[j, i]] += mass
-                    i += 1
-                n_allowed += i
-        n_live = 0
+            parent += 1
         top = -math.inf
-        for k in range(n_states):
-            if message[k] > 0.0:
-                live[n_live] = k
-                n_live += 1
-                top = max(top, log_density[k, t])
+        for p in range(begin, end):
+            top = max(top, log_density[t, state[p]])
         total = 0.0
-        for q in range(n_live):
-            k = live[q]
-            message[k] *= math.exp(log_density[k, t] - top)
-            total += message[k]
-        for q in range(n_live):
-            message[live[q]] /= total
+        kept = begin
+        for p in range(begin, end):
+            k = state[p]
+            weight = message[k] * math.exp(log_density[t, k] - top)
+            message[k] = 0.0
+            if weight > 0.0:
+                state[kept], mass[kept] = k, weight
+                total += weight
+                kept += 1
+        scale = 1.0 / total
+        for p in range(begin, kept):
+            mass[p] *= scale
+        first[t + 1] = kept
     return n_allowed
 
 
 @jit
-def sample_beam(filtered, sequence, columns, slices, key, path):
+def sample_beam(first, state, mass, sequence, rows, slices, key, path):
     """One path backwards: P(s_t = j | s_{t+1} = k) ∝ p(s_t = j | y_1 … y_t, u) where π_jk > u_{t+1}."""
     stream = np.empty(4, np.uint64)
-    n_states = filtered.shape[1]
-    weight = np.empty(n_states)
+    weight = np.empty(rows.shape[1])
     end = len(path)
     for begin in range(end - 1, -1, -1):
         if sequence[begin] < 0:
             continue
         seed_stream(stream, key, sequence[begin])
         for t in range(end - 1, begin - 1, -1):
-            for j in range(n_states):
-                weight[j] = filtered[t, j]
-            if t < end - 1:
-                for j in range(n_states):
-                    if columns[path[t + 1], j] <= slices[t + 1]:
-                        weight[j] = 0.0
-            path[t] = draw_index(stream, weight)
+            low, high = first[t], first[t + 1]
+            for p in range(low, high):
+                allowed = t == end - 1 or rows[state[p], path[t + 1]] > slices[t + 1]
+                weight[p - low] = mass[p] if allowed else 0.0
+            path[t] = state[low + draw_index(stream, weight[: high - low])]
         end = begin

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
+from ihmm.kernels.layout import transpose
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.sticks import compact
@@ -56,3 +57,12 @@ def sequence_starts(offsets: IntArray) -> IntArray:
     starts = np.full(offsets[-1], -1)
     starts[offsets[:-1]] = np.arange(len(offsets) - 1)
     return starts
+
+
+def by_step(table: FloatArray) -> FloatArray:
+    """A (T, K) table laid out step by step, whichever way the emission made it."""
+    if table.flags.c_contiguous:
+        return table
+    out = np.empty(table.shape)
+    transpose(np.ascontiguousarray(table.T), out)
+    return out

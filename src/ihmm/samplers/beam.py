@@ -8,7 +8,7 @@ from ihmm._typing import FloatArray, IntArray
 from ihmm.emissions._base import take
 from ihmm.kernels.forward_backward import filter_beam, sample_beam
 from ihmm.model import Data, Draw, Model
-from ihmm.samplers._base import PassInfo, Path, finish, sequence_starts
+from ihmm.samplers._base import PassInfo, Path, by_step, finish, sequence_starts
 from ihmm.sticks import extend_phi, open_below
 
 SMALLEST = 1e-250  # slice, so that sticks always stop breaking
@@ -32,12 +32,18 @@ class Beam:
         order = np.argsort(-rows, axis=1)
         falling = np.take_along_axis(rows, order, axis=1)
 
-        log_density = np.ascontiguousarray(model.emission.log_density(data.y, phi).T)
-        filtered = np.empty(log_density.shape[::-1])
-        filter_beam(log_density, sequence, falling[-1], falling[:-1], order, slices, filtered)
+        log_density = by_step(model.emission.log_density(data.y, phi))
+        first, state, mass = empty_messages(*log_density.shape)
+        filter_beam(log_density, sequence, falling, order, slices, first, state, mass)
         path = np.empty_like(draw.states)
-        sample_beam(filtered, sequence, np.ascontiguousarray(rows[:-1].T), slices, backward_key, path)
+        sample_beam(first, state, mass, sequence, rows, slices, backward_key, path)
         return finish(path, draw.states, theta, np.arange(n_states), draw)
+
+
+def empty_messages(n_steps: int, n_states: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Room for the filtered probabilities of all states at all steps; pages that are not reached are never touched."""
+    size = n_states * n_steps
+    return np.empty(n_steps + 1, np.int64), np.empty(size, np.int32), np.empty(size)
 
 
 def draw_slices(rng: np.random.Generator, draw: Draw, sequence: IntArray) -> FloatArray:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ihmm.emissions._base import take
 from ihmm.kernels.forward_backward import filter_forward, sample_backward
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import PassInfo, Path, finish, sequence_starts
+from ihmm.samplers._base import PassInfo, Path, by_step, finish, sequence_starts
 from ihmm.sticks import extend_phi, open_below
 
 
@@ -26,14 +27,13 @@ class Blocked:
         stick_key, phi_key, backward_key = rng.integers(0, 2**63, 3, dtype=np.uint64)
         theta = open_below(draw, model.prior, stick_key, 0.0)
         n_states = int(theta.size[0])
-        phi = extend_phi(model.emission, phi_key, draw.phi, n_states)
+        phi = take(extend_phi(model.emission, phi_key, draw.phi, n_states), np.arange(n_states))
         initial, rows = theta.rows[0, :n_states], np.ascontiguousarray(theta.rows[1 : n_states + 1, :n_states])
         sequence = sequence_starts(data.offsets)
 
-        density = np.array(model.emission.log_density(data.y, phi).T[:n_states], order="C")
-        density -= density.max(axis=0)
-        np.exp(density, out=density)
-        filtered = np.empty(density.shape[::-1])
+        log_density = model.emission.log_density(data.y, phi)
+        density = by_step(np.exp(log_density - log_density.max(axis=1, keepdims=True)))
+        filtered = np.empty_like(density)
         filter_forward(density, sequence, initial, rows, filtered)
         path = np.empty_like(draw.states)
         sample_backward(filtered, sequence, np.ascontiguousarray(rows.T), backward_key, path)

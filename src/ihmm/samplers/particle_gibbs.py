@@ -18,7 +18,7 @@ from ihmm.kernels.csmc import Cloud, Density
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import PassInfo, Path, finish, sequence_starts
+from ihmm.samplers._base import PassInfo, Path, by_step, finish, sequence_starts
 from ihmm.sticks import extend_phi, grow, open_theta
 
 BLOCK = 4000  # steps whose densities are held at once; not a power of two, whose columns would collide in the cache
@@ -107,7 +107,8 @@ def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, theta: 
     log_tail -= log_marginal
     column_of = np.full(len(theta.beta), -1)
     column_of[n_explicit : len(table)] = np.arange(len(log_tail))
-    return Density(begin, np.exp(explicit, out=explicit), np.exp(log_marginal - top), column_of, log_tail)
+    np.exp(explicit, out=explicit)
+    return Density(begin, by_step(explicit.T), np.exp(log_marginal - top), column_of, log_tail)
 
 
 def add_column(density: Density, state: int, log_ratio: FloatArray) -> Density:
