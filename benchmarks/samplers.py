@@ -18,7 +18,7 @@ from ihmm.kernels.forward_backward import filter_beam, filter_forward
 from ihmm.model import Data, Model
 from ihmm.samplers import Sampler
 from ihmm.samplers._base import sequence_starts
-from ihmm.samplers.beam import draw_slices, empty_messages
+from ihmm.samplers.beam import FAINTEST, draw_slices, empty_messages
 
 SAMPLERS: dict[str, Sampler] = {
     "particle Gibbs": ihmm.ParticleGibbs(10),
@@ -74,7 +74,7 @@ def filters(sizes: list[int]) -> None:
             begin = time.perf_counter()
             filter_forward(density, sequence, rows[-1], rows[:-1], filtered)
             middle = time.perf_counter()
-            n_allowed = filter_beam(log_density, sequence, falling, order, slices, *messages)
+            n_allowed = filter_beam(log_density, sequence, falling, order, slices, FAINTEST, *messages)
             blocked_ms.append(middle - begin)
             beam_ms.append(time.perf_counter() - middle)
         n_all = len(rows[0]) ** 2 * len(data.y)

@@ -91,7 +91,7 @@ class TestAgainstEnumeration:
         order = np.argsort(-everything, axis=1)
         falling = np.take_along_axis(everything, order, axis=1)
         messages = empty_messages(N_STEPS, N_STATES)
-        n_allowed = fb.filter_beam(np.log(DENSITY), sequence, falling, order, slices, *messages)
+        n_allowed = fb.filter_beam(np.log(DENSITY), sequence, falling, order, slices, -700.0, *messages)
         assert 0 < n_allowed < N_STATES + (N_STEPS - 1) * N_STATES**2
         visits, path = np.zeros(len(paths)), np.empty(N_STEPS, np.int64)
         base = N_STATES ** np.arange(N_STEPS - 1, -1, -1)
@@ -100,6 +100,21 @@ class TestAgainstEnumeration:
             visits[path @ base] += 1
         assert visits[~allowed].sum() == 0
         assert chi_square_z(visits[allowed], expected[allowed]) < 5
+
+
+def test_a_beam_that_leaves_only_faint_states_says_so_and_keeps_them_when_asked():
+    """The second step has one way in, from the state that the first step all but rules out."""
+    sequence, slices = np.array([0, -1]), np.array([0.1, 0.5])
+    rows = np.array([[0.2, 0.4, 0.4], [0.9, 0.05, 0.05], [0.4, 0.3, 0.3], [0.4, 0.3, 0.3]])  # the initial row last
+    log_density = np.array([[0.0, -1e6, 0.0], [0.0, 0.0, 0.0]])
+    order = np.argsort(-rows, axis=1)
+    falling = np.take_along_axis(rows, order, axis=1)
+    messages = empty_messages(2, 3)
+    assert fb.filter_beam(log_density, sequence, falling, order, slices, -700.0, *messages) == -1
+    assert fb.filter_beam(log_density, sequence, falling, order, slices, -np.inf, *messages) == 4
+    path = np.empty(2, np.int64)
+    fb.sample_beam(*messages, sequence, rows, slices, np.uint64(1), path)
+    np.testing.assert_array_equal(path, [1, 0])
 
 
 def chi_square_z(visits, expected):

@@ -9,6 +9,7 @@ from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.sequences import Sequences
 
 MARGINAL_DRAWS = 256
+LARGEST = 1e150  # of which the square is still a number
 
 
 class Emission(Protocol):
@@ -122,4 +123,7 @@ def real_values(data: Sequences, family: str) -> FloatArray:
             f"{family} expects finite values, got {bad.size} NaN or infinite (first at {data.locate(int(bad[0]))}); "
             "drop or fill them"
         )
+    largest = float(np.abs(values).max())
+    if largest > LARGEST:
+        raise ValueError(f"{family} expects values within ±{LARGEST:g}, got {largest:g}; rescale the series")
     return values

@@ -54,6 +54,7 @@ def count_tables(stream, customers, concentration):
 @jit
 def log_ratio(i, a):
     """log Γ(i) − log Γ(a + i) for i ≥ 16, by Stirling's series: lgamma would lose a ≪ 1 to cancellation."""
+    i = float(i)
     x = a + i
     series = -a / (12.0 * i * x) - (1.0 / x**3 - 1.0 / i**3) / 360.0 + (1.0 / x**5 - 1.0 / i**5) / 1260.0
     return a - (i - 0.5) * math.log1p(a / i) - a * math.log(x) - series

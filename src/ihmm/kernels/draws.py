@@ -84,6 +84,7 @@ def log_gamma(stream, shape):
 def split(stream, a, b):
     """(v, 1 − v) with v ~ Beta(a, b); neither is ever zero."""
     difference = log_gamma(stream, max(a, FLOOR)) - log_gamma(stream, max(b, FLOOR))
+    difference = min(max(difference, -700.0), 700.0)
     return max(1.0 / (1.0 + math.exp(-difference)), FLOOR), max(1.0 / (1.0 + math.exp(difference)), FLOOR)
 
 

@@ -116,55 +116,64 @@ def most_probable_path(log_density, sequence, log_initial, log_rows, path):
 
 
 @jit
-def filter_beam(log_density, sequence, falling, order, slices, first, state, mass):
+def filter_beam(log_density, sequence, falling, order, slices, faintest, first, state, log_mass):
     """The forward filter over the transitions that the slices allow, {(j, k) : π_jk > u_t} (Van Gael et al. 2008).
 
     Row j of `falling` holds the probabilities of leaving state j in falling order, `order` the states they lead to; the
     initial row comes last. So a row is read only as far as the slice reaches. Given the slices all allowed transitions
-    weigh the same. Filtered probabilities are kept for the states that are reached: those of step t stand at first[t]
-    … first[t+1] − 1 of `state` and `mass`. Returns how many transitions were allowed.
+    weigh the same. Filtered probabilities are kept for the states that are reached, as logarithms relative to the
+    largest and not below `faintest`: those of step t stand at first[t] … first[t+1] − 1 of `state` and `log_mass`.
+    Returns how many transitions were allowed, or −1 if the slices leave nothing but states that were too faint.
     """
     n_steps, n_states = log_density.shape
-    message = np.zeros(n_states)
+    message = np.full(n_states, -1.0)  # −1: not reached
+    faint = np.empty(n_states)  # logarithms of messages too small for numbers
     n_allowed = 0
     first[0] = 0
     for t in range(n_steps):
         begin = end = first[t]
         parent, last = (-1, 0) if sequence[t] >= 0 else (first[t - 1], begin)
         while parent < last:
-            j, weight = (n_states, 1.0) if parent < 0 else (state[parent], mass[parent])
+            j, log_weight = (n_states, 0.0) if parent < 0 else (state[parent], log_mass[parent])
+            weight = math.exp(log_weight)
             i = 0
             while i < n_states and falling[j, i] > slices[t]:
                 k = order[j, i]
-                if message[k] == 0.0:
+                if message[k] < 0.0:
+                    message[k], faint[k] = 0.0, -math.inf
                     state[end] = k
                     end += 1
                 message[k] += weight
+                if weight == 0.0:
+                    faint[k] = log_sum(faint[k], log_weight)
                 i += 1
             n_allowed += i
             parent += 1
         top = -math.inf
         for p in range(begin, end):
-            top = max(top, log_density[t, state[p]])
-        total = 0.0
+            k = state[p]
+            log_mass[p] = log_density[t, k] + (math.log(message[k]) if message[k] > 0.0 else faint[k])
+            message[k] = -1.0
+            top = max(top, log_mass[p])
+        if begin == end:
+            return -1
         kept = begin
         for p in range(begin, end):
-            k = state[p]
-            weight = message[k] * math.exp(log_density[t, k] - top)
-            message[k] = 0.0
-            if weight > 0.0:
-                state[kept], mass[kept] = k, weight
-                total += weight
+            if log_mass[p] - top >= faintest:
+                state[kept], log_mass[kept] = state[p], log_mass[p] - top
                 kept += 1
-        scale = 1.0 / total
-        for p in range(begin, kept):
-            mass[p] *= scale
         first[t + 1] = kept
     return n_allowed
 
 
 @jit
-def sample_beam(first, state, mass, sequence, rows, slices, key, path):
+def log_sum(a, b):
+    """log(eᵃ + eᵇ) for b > −∞."""
+    return max(a, b) + math.log1p(math.exp(-abs(a - b)))
+
+
+@jit
+def sample_beam(first, state, log_mass, sequence, rows, slices, key, path):
     """One path backwards: P(s_t = j | s_{t+1} = k) ∝ p(s_t = j | y_1 … y_t, u) where π_jk > u_{t+1}."""
     stream = np.empty(4, np.uint64)
     weight = np.empty(rows.shape[1])
@@ -175,8 +184,12 @@ def sample_beam(first, state, mass, sequence, rows, slices, key, path):
         seed_stream(stream, key, sequence[begin])
         for t in range(end - 1, begin - 1, -1):
             low, high = first[t], first[t + 1]
+            top = -math.inf
             for p in range(low, high):
                 allowed = t == end - 1 or rows[state[p], path[t + 1]] > slices[t + 1]
-                weight[p - low] = mass[p] if allowed else 0.0
+                weight[p - low] = log_mass[p] if allowed else -math.inf
+                top = max(top, weight[p - low])
+            for p in range(high - low):
+                weight[p] = math.exp(weight[p] - top)
             path[t] = state[low + draw_index(stream, weight[: high - low])]
         end = begin

@@ -12,6 +12,7 @@ from ihmm.samplers._base import PassInfo, Path, by_step, finish, sequence_starts
 from ihmm.sticks import extend_phi, open_below
 
 SMALLEST = 1e-250  # slice, so that sticks always stop breaking
+FAINTEST = -700.0  # logarithm of a filtered probability worth keeping, unless the slices leave nothing else
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,11 @@ class Beam:
         falling = np.take_along_axis(rows, order, axis=1)
 
         log_density = by_step(model.emission.log_density(data.y, phi))
-        first, state, mass = empty_messages(*log_density.shape)
-        filter_beam(log_density, sequence, falling, order, slices, first, state, mass)
+        messages = empty_messages(*log_density.shape)
+        if filter_beam(log_density, sequence, falling, order, slices, FAINTEST, *messages) < 0:
+            filter_beam(log_density, sequence, falling, order, slices, -np.inf, *messages)
         path = np.empty_like(draw.states)
-        sample_beam(first, state, mass, sequence, rows, slices, backward_key, path)
+        sample_beam(*messages, sequence, rows, slices, backward_key, path)
         return finish(path, draw.states, theta, np.arange(n_states), draw)
 
 

@@ -102,13 +102,17 @@ def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, theta: 
     """Densities of one block: V on a common scale at each step, the known tail states relative to g_t."""
     n_explicit, table = theta.size[2], np.ascontiguousarray(log_density.T)
     explicit, log_tail = table[:n_explicit], table[n_explicit:]
-    top = np.maximum(explicit.max(axis=0), log_marginal) if n_explicit else log_marginal
+    if n_explicit == theta.n_total:  # all states of a finite model: there is no tail
+        top, marginal = explicit.max(axis=0), np.zeros(len(log_marginal))
+    else:
+        top = np.maximum(explicit.max(axis=0), log_marginal) if n_explicit else log_marginal
+        marginal = np.exp(log_marginal - top)
     explicit -= top
     log_tail -= log_marginal
     column_of = np.full(len(theta.beta), -1)
     column_of[n_explicit : len(table)] = np.arange(len(log_tail))
     np.exp(explicit, out=explicit)
-    return Density(begin, by_step(explicit.T), np.exp(log_marginal - top), column_of, log_tail)
+    return Density(begin, by_step(explicit.T), marginal, column_of, log_tail)
 
 
 def add_column(density: Density, state: int, log_ratio: FloatArray) -> Density:
