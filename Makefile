@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench coverage clean
+.PHONY: help demo test bounds lint format bench coverage clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,6 +14,13 @@ demo: $(VENV)/.demo  ## Run the demonstration
 
 test: lint  ## Check style, types and layers, then run every test
 	@$(BIN)/pytest --quiet -n auto --dist worksteal
+	@$(MAKE) --no-print-directory bounds
+
+# Compiled code reads past the end of an array without a word; here it is made to say so.
+bounds: $(VENV)/.dev  ## Run the tests that reach the edges with array bounds checked
+	@echo "Again with array bounds checked"
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(BIN)/pytest --quiet -n auto --dist worksteal \
+		tests/test_extremes.py tests/kernels
 
 lint: $(VENV)/.dev  ## Check style, types and layers
 	@$(BIN)/ruff check --quiet
@@ -25,8 +32,9 @@ format: $(VENV)/.dev  ## Format the code and fix what can be fixed
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format
 
-bench: $(VENV)/.demo  ## Time the samplers
+bench: $(VENV)/.dev  ## Time the samplers
 	@$(BIN)/python benchmarks/bench.py
+	@$(BIN)/python benchmarks/samplers.py
 
 # Compiled kernels are invisible to coverage, so they run as plain Python: fast tests only. NumPy then warns of the
 # 64-bit words of the random streams wrapping round, as they should.

@@ -1,10 +1,10 @@
 """Symbols 0 … n_symbols − 1 with a Dirichlet prior on each state's probabilities (T15 §2.2, "multinomial")."""
 
 from dataclasses import dataclass
+from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from ihmm import _checks
 from ihmm._random import dirichlet
@@ -63,14 +63,14 @@ class Categorical(ConjugateEmission):
         return np.asarray((u[:, None] >= cumulative[states, :-1]).sum(axis=1))
 
     def log_prior(self, phi: CategoricalPhi) -> FloatArray:
-        constant = gammaln(self.n_symbols * self.concentration) - self.n_symbols * gammaln(self.concentration)
+        constant = lgamma(self.n_symbols * self.concentration) - self.n_symbols * lgamma(self.concentration)
         return np.asarray(constant + (self.concentration - 1) * np.log(phi.probs).sum(axis=1))
 
     def log_evidence(self, y: IntArray) -> float:
         count = np.bincount(y, minlength=self.n_symbols)
         mass = self.n_symbols * self.concentration
-        each = gammaln(self.concentration + count) - gammaln(self.concentration)
-        return float(gammaln(mass) - gammaln(mass + len(y)) + each.sum())
+        each = sum(lgamma(self.concentration + n) - lgamma(self.concentration) for n in count.tolist())
+        return lgamma(mass) - lgamma(mass + len(y)) + each
 
     def collapsed(self, y: IntArray) -> Collapsed:
         prior = np.array([self.concentration, self.n_symbols])

@@ -1,10 +1,10 @@
 """Normal emissions with unknown mean and variance: μ | σ² ~ N(mean, σ²/strength), σ² ~ InvGamma(shape, rate)."""
 
 from dataclasses import dataclass
+from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from ihmm import _checks
 from ihmm._random import FLOOR
@@ -61,7 +61,7 @@ class Normal(ConjugateEmission):
     def log_marginal(self, y: FloatArray) -> FloatArray:
         # Student t with 2·shape degrees of freedom
         scale = 2 * self.rate * (1 + 1 / self.strength)
-        constant = gammaln(self.shape + 0.5) - gammaln(self.shape) - 0.5 * np.log(np.pi * scale)
+        constant = lgamma(self.shape + 0.5) - lgamma(self.shape) - 0.5 * np.log(np.pi * scale)
         return np.asarray(constant - (self.shape + 0.5) * np.log1p((y - self.mean) ** 2 / scale))
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> NormalPhi:
@@ -81,17 +81,18 @@ class Normal(ConjugateEmission):
 
     def log_prior(self, phi: NormalPhi) -> FloatArray:
         precision = 1 / phi.variance
-        log_gamma = self.shape * np.log(self.rate) - gammaln(self.shape) + (self.shape + 1) * np.log(precision)
+        log_gamma = self.shape * np.log(self.rate) - lgamma(self.shape) + (self.shape + 1) * np.log(precision)
         residual = phi.mean - self.mean
         log_normal = 0.5 * (np.log(self.strength * precision) - LOG_2PI - self.strength * precision * residual**2)
         return np.asarray(log_gamma - self.rate * precision + log_normal)
 
     def log_evidence(self, y: FloatArray) -> float:
         n, average = len(y), y.mean()
-        _, strength, shape, rate = self._posterior(np.array(n), average, ((y - average) ** 2).sum())
+        square = np.square(y - average).sum()
+        _, strength, shape, rate = self._posterior(np.array(n), average, square)
         log_evidence = (
-            gammaln(shape)
-            - gammaln(self.shape)
+            lgamma(float(shape))
+            - lgamma(self.shape)
             + self.shape * np.log(self.rate)
             - shape * np.log(rate)
             + 0.5 * np.log(self.strength / strength)

@@ -122,7 +122,7 @@ def open_row(theta, state):
     theta.row_of[state] = r
     alpha = theta.mass[r]
     stream = theta.streams[r]
-    seed_stream(stream, theta.key, FRESH + state)
+    seed_stream(stream, theta.key, FRESH + np.int64(state))
     remaining = 1.0
     for k in range(theta.size[0]):
         own = theta.kappa if k == state else 0.0
