@@ -1,5 +1,6 @@
 """Set-up shared by all tests."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,13 @@ def remove_stale_kernels(folder: Path) -> None:
     """
     sources = list(folder.glob("*.py"))
     compiled = [*folder.glob("__pycache__/*.nbi"), *folder.glob("__pycache__/*.nbc")]
-    if sources and compiled and max(map(_modified, sources)) > min(map(_modified, compiled)):
+    if sources and max(map(_modified, sources)) > min(map(_modified, compiled), default=sys.maxsize):
         for file in compiled:
             file.unlink(missing_ok=True)
 
 
 def _modified(file: Path) -> int:
-    return file.stat().st_mtime_ns
+    try:
+        return file.stat().st_mtime_ns
+    except FileNotFoundError:  # another session just removed it
+        return sys.maxsize

@@ -10,6 +10,7 @@ from ihmm.model import Draw, Prior
 from ihmm.priors import FinitePrior
 
 SPARE = 16  # states and rows that fit before the arrays must grow
+FRESH = 16  # states whose φ is drawn together, at least
 
 
 def open_theta(draw: Draw, prior: Prior, key: np.uint64, threshold: float) -> tuple[Theta, IntArray]:
@@ -94,7 +95,7 @@ def grow(theta: Theta) -> Theta:
 def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> Phi:
     """φ for at least `n_states` states, fresh ones drawn from H in batches that depend on the key alone."""
     while (size := len(phi[0])) < n_states:
-        phi = join(phi, emission.sample_prior(np.random.default_rng([int(key), size]), max(size, SPARE)))
+        phi = join(phi, emission.sample_prior(np.random.default_rng([int(key), size]), max(size, FRESH)))
     return phi
 
 

@@ -116,8 +116,8 @@ def geweke(
     """Geweke's joint distribution test of one whole sweep.
 
     Draws from the prior, (θ, s) and then y, have the same law as a chain that alternates a sweep of (θ, s) given y with
-    fresh y given (θ, s). Averages of label-invariant quantities and of all their products are compared; products catch
-    mistakes of order and dependence that means do not see.
+    fresh y given (θ, s). Averages of label-invariant quantities, standardised, and of all their products are compared:
+    products catch mistakes of order and dependence that means do not see.
     """
     _checks.count("sweeps", sweeps, least=1000)
     measure = functionals or standard_functionals
@@ -131,11 +131,12 @@ def geweke(
         data = _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths)
         successive.append(measure(model, data, draw))
 
-    names, left = _with_products(direct)
-    _, right = _with_products(successive)
-    moving = left.std(axis=0) > 0
-    names = [name for name, keep in zip(names, moving, strict=True) if keep]
-    left, right = left[:, moving], right[:, moving]
+    left, right = (np.array([list(row.values()) for row in rows]) for rows in (direct, successive))
+    center, scale = left.mean(axis=0), left.std(axis=0)
+    moving = scale > 1e-9 * (1 + np.abs(center))
+    names = [name for name, keep in zip(direct[0], moving, strict=True) if keep]
+    left, right = (_with_products((values - center)[:, moving] / scale[moving]) for values in (left, right))
+    names += [f"{a} × {b}" for i, a in enumerate(names) for b in names[i:]]
     return compare(names, left.mean(axis=0), left.var(axis=0), left.std(axis=0) / np.sqrt(sweeps), right)
 
 
@@ -331,10 +332,7 @@ def _observe(model: Model, y: Array, lengths: list[int]) -> Data:
     return Data(y, np.concatenate([[0], np.cumsum(lengths)]), model.emission.log_marginal(y))
 
 
-def _with_products(rows: list[dict[str, float]]) -> tuple[list[str], FloatArray]:
-    """The functionals and the products of all pairs of them."""
-    names = list(rows[0])
-    values = np.array([list(row.values()) for row in rows])
-    left, right = np.triu_indices(len(names))
-    products = [f"{names[i]} × {names[j]}" for i, j in zip(left, right, strict=True)]
-    return [*names, *products], np.hstack([values, values[:, left] * values[:, right]])
+def _with_products(values: FloatArray) -> FloatArray:
+    """The functionals and the products of all pairs of them, in the order of their names."""
+    i, j = np.triu_indices(values.shape[1])
+    return np.hstack([values, values[:, i] * values[:, j]])

@@ -219,6 +219,9 @@ def chain_cases():
         "filtered": filtered,
         "smoothed": smoothed,
         "most_probable_path": best,
+        "log_sum": np.array(
+            [forward_backward.log_sum(a, b) for a, b in [(-800.0, -803.0), (-2.0, 5.0), (0.0, -900.0)]]
+        ),
     }
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.kernels import sticks
+from ihmm import gibbs
+from ihmm.kernels import conditionals, sticks
 from ihmm.samplers import particle_gibbs
 from ihmm.testing import LawTest, geweke, partition_test
 from reference.cases import ALARM, EMISSIONS, LAYOUTS, PRIORS, split
@@ -67,6 +68,22 @@ class TestTheLawTestsCanFail:
         monkeypatch.setattr(particle_gibbs, "open_theta", open_theta_literally)
         result = self.run()
         assert result.p_value < 1e-8, result
+
+    def test_transitions_drawn_before_the_hyperparameters_are_rejected(self, monkeypatch):
+        """The order of T15 §3: every mean is right, only the dependence between c and π is not."""
+
+        def out_of_order(stream, priors, counts, beta, gamma, concentration, stickiness):
+            drawn = resample_transitions(stream, priors, counts, beta, gamma, concentration, stickiness)
+            measure = conditionals.base_measure(drawn[3], concentration, stickiness)
+            return (*drawn[:4], conditionals.draw_rows(stream, counts, measure))
+
+        resample_transitions = gibbs.resample_transitions
+        model = ihmm.Model(EMISSIONS["normal-mean"][0], PRIORS["free"])
+        assert geweke(model, [5], ihmm.ParticleGibbs(5), sweeps=12_000, seed=1).p_value > ALARM
+        monkeypatch.setattr(gibbs, "resample_transitions", out_of_order)
+        result = geweke(model, [5], ihmm.ParticleGibbs(5), sweeps=12_000, seed=1)
+        assert result.p_value < 1e-6, result
+        assert "×" in result.names[np.abs(result.z).argmax()]
 
     def test_a_tail_without_its_weight_correction_is_rejected(self, monkeypatch):
         def score_without_correction(*arguments):

@@ -87,6 +87,8 @@ class Normal(ConjugateEmission):
         return np.asarray(log_gamma - self.rate * precision + log_normal)
 
     def log_evidence(self, y: FloatArray) -> float:
+        if len(y) == 0:
+            return 0.0
         n, average = len(y), y.mean()
         square = np.square(y - average).sum()
         _, strength, shape, rate = self._posterior(np.array(n), average, square)

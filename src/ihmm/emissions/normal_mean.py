@@ -59,6 +59,8 @@ class NormalMean(ConjugateEmission):
         return self._log_normal(phi.mean - self.mean, self.scale**2)
 
     def log_evidence(self, y: FloatArray) -> float:
+        if len(y) == 0:
+            return 0.0
         # y ~ N(mean, noise² I + scale² 11ᵀ): split into the average and the deviations from it
         n, centred = len(y), y - self.mean
         average = centred.mean()
