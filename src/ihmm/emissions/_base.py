@@ -23,7 +23,10 @@ class Emission(Protocol):
         ...
 
     def log_density(self, y: Array, phi: Phi) -> FloatArray:
-        """log f(y_t | φ_k), shape (T, K). Fastest when it is the transpose of a contiguous (K, T) array."""
+        """log f(y_t | φ_k), shape (T, K): a new array, which the caller may overwrite.
+
+        Fastest when it is the transpose of a contiguous (K, T) array.
+        """
         ...
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> Phi:

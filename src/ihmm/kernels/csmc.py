@@ -64,7 +64,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
     while t < stop:
         if sequence[t] >= 0:
             seed_stream(stream, key, sequence[t])
-        begin = end = first[t]
+        begin = first[t]
         parents = 0 if sequence[t] >= 0 else first[t - 1]
         last_parent = 0 if sequence[t] >= 0 else begin - 1
         copy_stream(stream, before)
