@@ -1,6 +1,6 @@
 """Sweeps until particle Gibbs has the right states on the paper's synthetic data (T15 §4.1).
 
-    python benchmarks/convergence.py [--seeds 4] [--sweeps 4000]
+    python benchmarks/convergence.py [--seeds 4] [--sweeps 4000] [--moves]
 
 A state counts if it owns at least 1 % of the steps. The number of states stays right from the sweep on after which it
 is the truth but for at most 5 % of the sweeps, and then off by one. The path is the most frequent state over the last
@@ -17,13 +17,14 @@ import ihmm
 from ihmm._typing import FloatArray, IntArray
 from ihmm.datasets import Recording
 
-STARTS = {"four_state": [10], "ten_state": [3, 30]}
+STARTS = {"four_state": [1, 10, 30], "ten_state": [1, 3, 30]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--sweeps", type=int, default=4000)
+    parser.add_argument("--moves", action="store_true", help="split and merge greedily in the first 30 sweeps")
     options = parser.parse_args()
     print("data        init  seed  reached  stays from     K   accuracy   with true parameters   ms/sweep")
     for name, starts in STARTS.items():
@@ -32,7 +33,7 @@ def main() -> None:
         for init in starts:
             for seed in range(options.seeds):
                 begin = time.perf_counter()
-                sizes, late = run(recording, init, seed, options.sweeps)
+                sizes, late = run(recording, init, seed, options.sweeps, options.moves)
                 ms = 1e3 * (time.perf_counter() - begin) / options.sweeps
                 reached, stays = arrival(sizes, len(recording.means))
                 found = accuracy(recording, late)
@@ -40,10 +41,12 @@ def main() -> None:
                 print(f"{start} {sizes[-1]:5d} {found:10.4f} {best:22.4f} {ms:10.2f}")
 
 
-def run(recording: Recording, init: int, seed: int, sweeps: int) -> tuple[IntArray, list[IntArray]]:
+def run(
+    recording: Recording, init: int, seed: int, sweeps: int, moves: bool = False
+) -> tuple[IntArray, list[IntArray]]:
     """States owning at least 1 % after each sweep, and the paths of the last quarter."""
     model = ihmm.Model(ihmm.NormalMean(noise=recording.noise, mean=0.0, scale=2.0))
-    chain = ihmm.iterate(model, recording.y, sampler=ihmm.ParticleGibbs(10), seed=seed, init=init)
+    chain = ihmm.iterate(model, recording.y, seed=seed, init=init, tune=sweeps if moves else 0)
     sizes, late = np.empty(sweeps, np.int64), []
     for i in range(sweeps):
         draw, _ = next(chain)

@@ -88,21 +88,21 @@ def states_of(pairs: list[tuple[Draw, object]]) -> np.ndarray:
 
 def test_iterate_yields_the_sweeps_of_the_first_chain():
     posterior = ihmm.sample(MODEL, Y, draws=6, tune=4, chains=2, seed=5, **QUIET)
-    pairs = sweeps(10, seed=5)[4:]
+    pairs = sweeps(10, seed=5, tune=4)[4:]
     np.testing.assert_array_equal(posterior.states[0], states_of(pairs))
     np.testing.assert_array_equal(posterior.traces["log_joint"][0], [info.log_joint for _, info in pairs])
 
 
 def test_thinning_keeps_the_last_of_every_few_sweeps():
     posterior = ihmm.sample(MODEL, Y, draws=4, tune=2, thin=3, chains=1, seed=5, **QUIET)
-    np.testing.assert_array_equal(posterior.states[0], states_of(sweeps(14, seed=5)[2:][2::3]))
+    np.testing.assert_array_equal(posterior.states[0], states_of(sweeps(14, seed=5, tune=2)[2:][2::3]))
 
 
 def test_warmup_holds_every_tuning_sweep():
     posterior = ihmm.sample(MODEL, Y, draws=2, tune=5, thin=2, chains=2, seed=5, save_warmup=True, **QUIET)
     assert posterior.warmup is not None
     assert posterior.warmup.states.shape == (2, 5, 60)
-    np.testing.assert_array_equal(posterior.warmup.states[0], states_of(sweeps(5, seed=5)))
+    np.testing.assert_array_equal(posterior.warmup.states[0], states_of(sweeps(5, seed=5, tune=5)))
     assert_same_draws(posterior, ihmm.sample(MODEL, Y, draws=2, tune=5, thin=2, chains=2, seed=5, **QUIET))
 
 
@@ -289,7 +289,8 @@ def test_a_terminal_shows_one_bar_per_chain_with_phase_states_and_log_joint(monk
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("TERM", "xterm")
-    posterior = ihmm.sample(MODEL, Y, sampler=Still(seconds=0.01), draws=30, tune=20, chains=2, init=3, seed=1)
+    still = Still(seconds=0.01)
+    posterior = ihmm.sample(MODEL, Y, sampler=still, moves=(), draws=30, tune=20, chains=2, init=3, seed=1)
     shown = terminal.getvalue()
     for text in (
         "chain 0",

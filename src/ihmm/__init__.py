@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ihmm.emissions import NormalMean as NormalMean
     from ihmm.model import Draw as Draw
     from ihmm.model import Model as Model
+    from ihmm.moves import GreedySplitMerge as GreedySplitMerge
     from ihmm.posterior import Posterior as Posterior
     from ihmm.priors import BetaPrior as BetaPrior
     from ihmm.priors import FinitePrior as FinitePrior
@@ -40,6 +41,7 @@ _HOME = {
     "Emission": "ihmm.emissions",
     "FinitePrior": "ihmm.priors",
     "GammaPrior": "ihmm.priors",
+    "GreedySplitMerge": "ihmm.moves",
     "HDPPrior": "ihmm.priors",
     "Model": "ihmm.model",
     "Normal": "ihmm.emissions",

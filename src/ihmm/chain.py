@@ -1,9 +1,10 @@
 """Running chains: seeds, tuning, thinning, threads, progress, interruption."""
 
+import itertools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,11 +17,13 @@ from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, IntArray
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model
+from ihmm.moves import GreedySplitMerge, Move
 from ihmm.posterior import Posterior, Recorder, gather
 from ihmm.samplers import ParticleGibbs, Sampler
 from ihmm.sticks import total_states
 
 POLL = 0.1  # seconds between two looks at the chains
+MOVES: tuple[Move, ...] = (GreedySplitMerge(),)  # what is done unless the user says otherwise
 
 Init = int | ArrayLike | Sequence[ArrayLike]
 Sweeps = Iterator[tuple[Draw, SweepInfo]]
@@ -31,6 +34,7 @@ def sample(
     y: Any,
     *,
     sampler: Sampler | None = None,
+    moves: Iterable[Move] = MOVES,
     draws: int = 1000,
     tune: int = 500,
     chains: int = 4,
@@ -53,6 +57,9 @@ def sample(
         One series, (T,) or (T, D), or a list of them.
     sampler
         How the trajectory is renewed; ``ParticleGibbs()`` if not given.
+    moves
+        What else is done to the trajectory. By default states are split and merged greedily in the first tuning
+        sweeps, which are thrown away; ``()`` switches that off.
     draws, tune, thin
         Each chain makes `tune` sweeps that are dropped, then keeps one draw every `thin` sweeps until it has `draws`.
     chains
@@ -77,6 +84,7 @@ def sample(
     cores = _checks.count("cores", os.cpu_count() or 1 if cores is None else cores)
     seed = _check_seed(seed)
     sampler = _check_sampler(sampler, _check_model(model))
+    moves = _check_moves(moves)
     data = model.observe(y)
     init = _check_init(init, data, model)
 
@@ -84,7 +92,7 @@ def sample(
     warmup = np.empty((chains, tune if save_warmup else 0, len(data.y)), np.uint8)
     running = [
         _Chain(
-            sweeps=_sweeps(rng, data, model, sampler, init),
+            sweeps=_sweeps(rng, data, model, sampler, init, tune, moves),
             schedule=_Schedule(draws, tune, thin),
             kept=Recorder(c, kept[c]),
             warmup=Recorder(c, warmup[c]) if save_warmup else None,
@@ -103,17 +111,28 @@ def sample(
 
 
 def iterate(
-    model: Model, y: Any, *, sampler: Sampler | None = None, seed: int | None = None, init: Init = 10
+    model: Model,
+    y: Any,
+    *,
+    sampler: Sampler | None = None,
+    moves: Iterable[Move] = MOVES,
+    tune: int = 0,
+    seed: int | None = None,
+    init: Init = 10,
 ) -> Sweeps:
     """One chain without end, sweep by sweep, for those who stop when they like.
 
-    Yields the draw and the diagnostics of each sweep. With the same seed these are the sweeps of the first chain of
-    `sample`, tuning included. The arguments are those of `sample`.
+    Yields the draw and the diagnostics of each sweep, tuning included. With the same seed and `tune` these are the
+    sweeps of the first chain of `sample`. The arguments are those of `sample`; the first `tune` sweeps are not draws
+    from the posterior.
     """
+    tune = _checks.count("tune (sweeps that are not draws)", tune, least=0)
     seed = _check_seed(seed)
     sampler = _check_sampler(sampler, _check_model(model))
+    moves = _check_moves(moves)
     data = model.observe(y)
-    return _sweeps(_generators(seed, 1)[0], data, model, sampler, _check_init(init, data, model))
+    init = _check_init(init, data, model)
+    return _sweeps(_generators(seed, 1)[0], data, model, sampler, init, tune, moves)
 
 
 def _check_seed(seed: Any) -> int:
@@ -132,6 +151,18 @@ def _check_sampler(sampler: Any, model: Model) -> Sampler:
     if callable(getattr(sampler, "check", None)):
         sampler.check(model)
     return sampler  # type: ignore[no-any-return]
+
+
+def _check_moves(moves: Any) -> tuple[Move, ...]:
+    try:
+        checked: tuple[Move, ...] = tuple(moves)
+    except TypeError as error:
+        expected = "a sequence such as (ihmm.GreedySplitMerge(),), or () for none"
+        raise TypeError(f"moves must be {expected}, got {moves!r}") from error
+    for move in checked:
+        if isinstance(move, type) or not callable(getattr(move, "apply", None)):
+            raise TypeError(f"a move must have `acts` and `apply`, as ihmm.GreedySplitMerge() does, got {move!r}")
+    return checked
 
 
 def _check_model(model: Any) -> Model:
@@ -172,11 +203,19 @@ def _generators(seed: int, chains: int) -> list[np.random.Generator]:
     return [np.random.Generator(np.random.PCG64(child)) for child in np.random.SeedSequence(seed).spawn(chains)]
 
 
-def _sweeps(rng: np.random.Generator, data: Data, model: Model, sampler: Sampler, init: int | IntArray) -> Sweeps:
+def _sweeps(
+    rng: np.random.Generator,
+    data: Data,
+    model: Model,
+    sampler: Sampler,
+    init: int | IntArray,
+    tune: int,
+    moves: tuple[Move, ...],
+) -> Sweeps:
     path = rng.integers(init, size=len(data.y)) if isinstance(init, int) else init
     draw = initial_draw(rng, data, model, path)
-    while True:
-        draw, info = sweep(rng, data, model, draw, sampler)
+    for i in itertools.count():
+        draw, info = sweep(rng, data, model, draw, sampler, [move for move in moves if move.acts(i, tune)])
         yield draw, info
 
 

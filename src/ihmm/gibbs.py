@@ -1,9 +1,10 @@
 """One sweep: Step 1 by the sampler, then the conditionals all samplers share.
 
 T15 §3 lists the hyperparameters last. Their conditionals integrate π out, so π has to be drawn after them; the order
-here is states → tables → c, ρ, γ → β → π → φ.
+here is states → (moves) → tables → c, ρ, γ → β → π → φ.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ihmm.kernels.conditionals import HyperPriors, resample_transitions
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.draws import seed_stream
 from ihmm.model import Data, Draw, Hyper, Model, Prior, Transitions
+from ihmm.moves import Move
 from ihmm.priors import BetaPrior, GammaPrior
 from ihmm.samplers._base import PassInfo, Path, Sampler
 from ihmm.sticks import total_states
@@ -25,11 +27,15 @@ class SweepInfo(NamedTuple):
     step: PassInfo
 
 
-def sweep(rng: np.random.Generator, data: Data, model: Model, draw: Draw, sampler: Sampler) -> tuple[Draw, SweepInfo]:
+def sweep(
+    rng: np.random.Generator, data: Data, model: Model, draw: Draw, sampler: Sampler, moves: Iterable[Move] = ()
+) -> tuple[Draw, SweepInfo]:
     """Renew everything once."""
     path, info = sampler.resample_states(rng, data, model, draw)
-    draw, log_likelihood = resample_globals(rng, data, model, path, draw.hyper)
-    return draw, SweepInfo(log_likelihood, info)
+    for move in moves:
+        path = move.apply(rng, data, model, path, draw.hyper)
+    draw, log_joint = resample_globals(rng, data, model, path, draw.hyper)
+    return draw, SweepInfo(log_joint, info)
 
 
 def initial_draw(rng: np.random.Generator, data: Data, model: Model, states: IntArray) -> Draw:

@@ -19,8 +19,10 @@ from ihmm.emissions import Categorical, Normal, NormalMean
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
 from ihmm.kernels import conditionals, counts, csmc, draws, forward_backward, sticks
 from ihmm.model import Hyper, Model
+from ihmm.moves import GreedySplitMerge
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs
+from ihmm.samplers import Path as Trajectory
 from ihmm.sticks import grow, open_theta
 
 # Compiled code may call another library for log, exp and powers: the last digits may differ, the draws may not
@@ -85,7 +87,8 @@ def kernel_modules():
 
 def all_cases():
     with np.errstate(over="ignore"):  # interpreted, NumPy would warn of 64-bit words wrapping round
-        return draw_cases() | count_cases() | conditional_cases() | stick_cases() | pass_cases() | chain_cases()
+        cases = draw_cases() | count_cases() | conditional_cases() | stick_cases()
+        return cases | pass_cases() | chain_cases() | move_cases()
 
 
 def stream(number):
@@ -223,6 +226,20 @@ def chain_cases():
             [forward_backward.log_sum(a, b) for a, b in [(-800.0, -803.0), (-2.0, 5.0), (0.0, -900.0)]]
         ),
     }
+
+
+def move_cases():
+    rng, cases = np.random.default_rng(8), {}
+    real = np.repeat([0.0, 3.0, 0.0], 12) + rng.normal(0, 0.3, 36)
+    for i, (emission, y) in enumerate([(Normal(), real), (NormalMean(0.3), real), (Categorical(3), real > 1)]):
+        model = Model(emission, HDPPrior(stickiness=0.3))
+        data = model.observe(y)
+        draw = initial_draw(rng, data, model, rng.integers(3, size=36))
+        path = Trajectory(draw.states, draw.transitions.beta)
+        for sweep in range(3):
+            path = GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
+            cases[f"moved_path_{i}_{sweep}"], cases[f"moved_beta_{i}_{sweep}"] = path
+    return cases
 
 
 def main(file):

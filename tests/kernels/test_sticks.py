@@ -146,8 +146,8 @@ def test_before_a_pass_beta_is_broken_until_the_rest_is_below_the_threshold(thre
     assert sorted(order) == list(range(len(beta) - 1))
     fresh = twin.break_sticks(twin.unarranged(draw, key), len(order) - 3)
     np.testing.assert_array_equal(beta[:-1], twin.beta_of(fresh)[:-1][order])
-    # and no further than needed
-    assert len(order) == 3 or twin.beta_of(fresh)[-2:].sum() >= threshold
+    # and no further than needed, but for the rounding of the sum
+    assert len(order) == 3 or twin.beta_of(fresh)[-2:].sum() >= threshold * (1 - 1e-15)
 
 
 @QUICK

@@ -1,0 +1,6 @@
+"""Moves on the path and β, with π and φ integrated out, between Step 1 and the rest of a sweep."""
+
+from ihmm.moves._base import Move
+from ihmm.moves.greedy import GreedySplitMerge
+
+__all__ = ["GreedySplitMerge", "Move"]

@@ -1,0 +1,154 @@
+"""Greedy splits and merges: the gains are right, they do what they should, and they end with tuning."""
+
+import itertools
+
+import numpy as np
+import pytest
+from convergence import run
+from scipy.special import gammaln
+
+import ihmm
+from ihmm.gibbs import initial_draw
+from ihmm.kernels import split_merge
+from ihmm.kernels.counts import count_transitions
+from ihmm.kernels.direct import gather_statistics
+from ihmm.model import Hyper
+from ihmm.samplers import Path
+from ihmm.samplers.direct_assignment import FAMILIES
+from reference.cases import EMISSIONS
+
+HYPER = Hyper(gamma=1.7, concentration=2.5, stickiness=0.4)
+
+
+def log_joint(model, data, states, beta, hyper=HYPER):
+    """log p(s, β, y) with π and φ integrated out, term by term from its formula."""
+    n_states = len(beta) - 1
+    counts = np.zeros((n_states + 1, n_states))
+    for begin, end in itertools.pairwise(data.offsets):
+        np.add.at(counts, (np.append(0, states[begin : end - 1] + 1), states[begin:end]), 1)
+    base = np.tile(hyper.alpha * beta[:-1], (n_states + 1, 1))
+    base[0] = hyper.concentration * beta[:-1]
+    base[1:] += hyper.kappa * np.eye(n_states)
+    rows = gammaln(base + counts) - gammaln(base)
+    total = rows.sum() + (gammaln(hyper.concentration) - gammaln(hyper.concentration + counts.sum(axis=1))).sum()
+    total += n_states * np.log(hyper.gamma) - np.log(beta[:-1]).sum() + (hyper.gamma - 1) * np.log(beta[-1])
+    return total + sum(model.emission.log_evidence(data.y[states == k]) for k in range(n_states))
+
+
+@pytest.mark.parametrize(("emission", "series"), EMISSIONS.values(), ids=EMISSIONS)
+def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, series):
+    rng = np.random.default_rng(1)
+    model = ihmm.Model(emission)
+    data = model.observe([np.tile(series, 4), np.array(series)])
+    states = np.append(np.arange(4), rng.integers(4, size=len(data.y) - 4))
+    beta = rng.dirichlet(np.ones(5))
+    collapsed = emission.collapsed(data.y)
+    statistics = np.zeros((4, collapsed.size))
+    gather_statistics(FAMILIES[collapsed.family], statistics, collapsed.values, states)
+    counts = count_transitions(states, data.offsets, 4)
+    for a, b in itertools.combinations(range(4), 2):
+        gain = split_merge.merge_gain(
+            FAMILIES[collapsed.family], collapsed.prior, statistics, counts, beta[:-1], *HYPER, np.arange(4), a, b
+        )
+        merged = np.unique(np.where(states == b, a, states), return_inverse=True)[1]
+        weights = np.delete(beta, b)
+        weights[a] = beta[a] + beta[b]
+        change = log_joint(model, data, merged, weights) - log_joint(model, data, states, beta)
+        assert gain == pytest.approx(change - np.log(weights[a]), abs=1e-8)
+
+
+def move(model, data, states, rng, times=1):
+    draw = initial_draw(rng, data, model, states)
+    path = Path(draw.states, draw.transitions.beta)
+    for _ in range(times):
+        path = ihmm.GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
+        assert path.beta.sum() == pytest.approx(1.0)
+        np.testing.assert_array_equal(np.unique(path.states), np.arange(len(path.beta) - 1))
+    return path
+
+
+def same_partition(first, second):
+    return np.array_equal(first[:, None] == first, second[:, None] == second)
+
+
+LEVELS = np.repeat([0, 1, 2, 1, 0, 2], 25)
+SERIES = np.array([-6.0, 0.0, 7.0])[LEVELS] + np.random.default_rng(3).normal(0, 0.5, 150)
+
+
+@pytest.mark.parametrize("emission", [ihmm.Normal(), ihmm.NormalMean(noise=0.5, scale=6.0)], ids=repr)
+@pytest.mark.parametrize("n_states", [1, 3, 20])
+def test_any_start_comes_to_the_true_states_in_a_few_moves(emission, n_states):
+    model = ihmm.Model(emission, ihmm.HDPPrior(1.0, 1.0))
+    rng = np.random.default_rng(n_states)
+    path = move(model, model.observe(SERIES), rng.integers(n_states, size=150), rng, times=12)
+    assert same_partition(path.states, LEVELS)
+
+
+def test_symbols_that_never_share_a_stretch_are_split():
+    model = ihmm.Model(ihmm.Categorical(n_symbols=3), ihmm.HDPPrior(1.0, 1.0))
+    rng = np.random.default_rng(0)
+    path = move(model, model.observe(LEVELS), np.zeros(150, int), rng, times=12)
+    assert same_partition(path.states, LEVELS)
+
+
+def test_states_that_differ_stay_apart_and_copies_are_merged():
+    model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(1.0, 1.0))
+    data, rng = model.observe(SERIES), np.random.default_rng(0)
+    assert same_partition(move(model, data, LEVELS, rng).states, LEVELS)
+    copies = LEVELS + 3 * rng.integers(3, size=150)
+    assert same_partition(move(model, data, copies, rng).states, LEVELS)
+
+
+def test_a_finite_model_never_gets_more_states_than_it_has():
+    model = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(2))
+    path = move(model, model.observe(SERIES), np.zeros(150, int), np.random.default_rng(0), times=5)
+    assert len(path.beta) - 1 == 2
+    equal = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(5, gamma=None))
+    assert len(move(equal, equal.observe(SERIES), LEVELS, np.random.default_rng(0)).beta) - 1 == 3
+
+
+def test_an_emission_that_cannot_be_integrated_out_is_left_alone():
+    class Plain(ihmm.Emission):
+        """Normal without the closed forms."""
+
+        def __getattribute__(self, name):
+            own = ("log_marginal", "log_density_at", "__class__")
+            return object.__getattribute__(self, name) if name in own else getattr(ihmm.Normal(), name)
+
+    path = Path(np.array([0, 1, 0]), np.array([0.4, 0.3, 0.3]))
+    model = ihmm.Model(ihmm.Normal())
+    object.__setattr__(model, "emission", Plain())
+    moved = ihmm.GreedySplitMerge().apply(np.random.default_rng(0), model.observe([0.0, 5.0, 0.0]), model, path, HYPER)
+    assert moved is path
+
+
+def test_moves_end_with_tuning():
+    greedy = ihmm.GreedySplitMerge(sweeps=30)
+    assert [greedy.acts(sweep, tune=10) for sweep in (0, 9, 10)] == [True, True, False]
+    assert [greedy.acts(sweep, tune=500) for sweep in (0, 29, 30)] == [True, True, False]
+    model = ihmm.Model(ihmm.Normal())
+    settings = {"draws": 20, "tune": 0, "chains": 1, "seed": 1, "progress": False}
+    with_moves, without = (ihmm.sample(model, SERIES, moves=m, **settings) for m in ((greedy,), ()))
+    np.testing.assert_array_equal(with_moves.states, without.states)
+
+
+def test_moves_can_be_switched_off():
+    model = ihmm.Model(ihmm.Normal())
+    settings = {"draws": 1, "tune": 5, "chains": 1, "seed": 1, "progress": False, "save_warmup": True, "init": 20}
+    greedy, plain = (ihmm.sample(model, SERIES, **settings, **m).warmup for m in ({}, {"moves": ()}))
+    assert greedy.n_states[0, 0] < plain.n_states[0, 0]
+
+
+@pytest.mark.parametrize("moves", [5, [ihmm.GreedySplitMerge], ["greedy"]])
+def test_what_is_not_a_move_is_refused(moves):
+    with pytest.raises(TypeError, match="GreedySplitMerge"):
+        ihmm.sample(ihmm.Model(ihmm.Normal()), SERIES, moves=moves)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("init", [1, 3, 10, 30])
+@pytest.mark.parametrize("data", ["four_state", "ten_state"])
+def test_the_papers_data_take_a_few_sweeps_from_any_start(data, init):
+    recording = getattr(ihmm.datasets, data)()
+    sizes, _ = run(recording, init, seed=0, sweeps=30, moves=True)
+    assert np.all(sizes[10:] == len(recording.means))
