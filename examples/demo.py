@@ -32,7 +32,7 @@ def main() -> None:
     print(f"{len(recording.y)} steps from a hidden Markov model. The sampler is not told how many states it has.")
     print("Sampling: 2 chains of 4000 sweeps; a first run compiles before it starts …")
     begin = time.perf_counter()
-    posterior = ihmm.sample(model, recording.y, draws=3000, tune=1000, chains=2, init=4, seed=1, save_warmup=True)
+    posterior = ihmm.sample(model, recording.y, draws=3000, tune=1000, chains=2, seed=1, save_warmup=True)
     print(f"Done in {time.perf_counter() - begin:.0f} s.\n")
 
     finding = summarise(posterior)
