@@ -190,7 +190,7 @@ def test_values_must_be_finite(model, bad):
     y = Y.copy()
     y[[3, 7]] = bad
     assert_refused("expects finite values", "got 2 NaN or infinite", "first at t = 3", "drop or fill", model=model, y=y)
-    assert_refused("first at sequence 1, t = 3", model=model, y=[Y, y])
+    assert_refused("sequence 1: ", "first at t = 3", model=model, y=[Y, y])
 
 
 @REAL_VALUED

@@ -382,8 +382,8 @@ class LaplacePhi(NamedTuple):
 class Laplace(ihmm.Emission):
     """A family of our own, not an exact one: φ is put at the median."""
 
-    def validate(self, data):
-        return data.values.astype(float)
+    def validate(self, y):
+        return y.astype(float)
 
     def log_density(self, y, phi):
         return -np.abs(y[:, None] - phi.location)

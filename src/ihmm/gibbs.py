@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import IntArray
+from ihmm.emissions._base import log_density_at
 from ihmm.kernels.conditionals import HyperPriors, resample_transitions
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.draws import seed_stream
@@ -62,7 +63,7 @@ def resample_globals(
     transitions = Transitions(beta, rows[0], rows[1:])
     draw = Draw(path.states, transitions, phi, Hyper(gamma, concentration, stickiness))
     log_transitions = float((counts * np.log(rows[:, :-1])).sum())
-    return draw, log_transitions + float(model.emission.log_density_at(data.y, path.states, phi).sum())
+    return draw, log_transitions + float(log_density_at(model.emission, data.y, path.states, phi).sum())
 
 
 def hyper_priors(prior: Prior) -> HyperPriors:

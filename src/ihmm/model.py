@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import Emission, provides
+from ihmm.emissions._base import Emission, log_marginal, provides
 from ihmm.priors import FinitePrior, HDPPrior
 from ihmm.sequences import Sequences
 
@@ -84,15 +84,21 @@ class Model:
     def observe(self, y: Any) -> Data:
         """Check raw series against the emission; every error about data is raised here, before any sampling."""
         sequences = Sequences.of(y)
-        values = self.emission.validate(sequences)
-        return Data(values, sequences.offsets, np.ascontiguousarray(self.emission.log_marginal(values)))
+        parts = []
+        for i, part in enumerate(np.split(sequences.values, sequences.offsets[1:-1])):
+            try:
+                parts.append(self.emission.validate(part))
+            except ValueError as error:
+                if len(sequences.lengths) > 1:
+                    raise ValueError(f"sequence {i}: {error}") from error
+                raise
+        values = np.concatenate(parts)
+        return Data(values, sequences.offsets, log_marginal(self.emission, values))
 
 
 _EMISSION_METHODS = (
     "validate",
     "log_density",
-    "log_density_at",
-    "log_marginal",
     "sample_prior",
     "resample",
     "sample_observations",

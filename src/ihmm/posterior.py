@@ -17,6 +17,8 @@ import numpy as np
 
 from ihmm import emissions, priors, samplers
 from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.emissions._base import fields as phi_fields
+from ihmm.emissions._base import join, log_marginal, rebuild, take
 from ihmm.gibbs import SweepInfo
 from ihmm.model import Data, Draw, Hyper, Model, Transitions
 from ihmm.samplers import Sampler
@@ -174,14 +176,13 @@ class Record:
     @classmethod
     def of(cls, chain: int, kept: Sequence[tuple[Draw, SweepInfo]]) -> "Record":
         draws = [draw for draw, _ in kept]
-        phi = draws[0].phi
         return cls(
             chain,
             np.array([draw.n_states for draw in draws]),
             np.concatenate([draw.transitions.beta for draw in draws]),
             np.concatenate([draw.transitions.initial for draw in draws]),
             np.concatenate([draw.transitions.rows.ravel() for draw in draws]),
-            phi._make(np.concatenate(field) for field in zip(*(draw.phi for draw in draws), strict=True)),
+            join(*(draw.phi for draw in draws)),
             _traces(kept),
         )
 
@@ -216,7 +217,7 @@ class Draws(Sequence[Draw]):
             record.initial[state + d : state + d + k + 1],
             record.rows[pair : pair + k * (k + 1)].reshape(k, k + 1),
         )
-        phi = record.phi._make(field[state : state + k] for field in record.phi)
+        phi = take(record.phi, slice(state, state + k))
         hyper = Hyper(*(float(traces[name][d]) for name in Hyper._fields))
         return Draw(self._states[d].astype(np.int64), transitions, phi, hyper)
 
@@ -352,7 +353,7 @@ def _write_chains(posterior: Posterior, folder: Path) -> list[dict[str, int]]:
     folder.mkdir(exist_ok=True)
     for states, record in zip(posterior._states, posterior._records, strict=True):
         arrays = {name: getattr(record, name) for name in ("n_states", "beta", "initial", "rows")}
-        arrays |= {f"phi_{name}": field for name, field in record.phi._asdict().items()}
+        arrays |= {f"phi_{name}": field for name, field in phi_fields(record.phi).items()}
         arrays |= {f"trace_{name}": trace for name, trace in record.traces.items()}
         _write_arrays(folder / f"chain-{record.chain}.npz", {"states": states[: len(record)], **arrays})
     return [{"chain": record.chain, "draws": len(record)} for record in posterior._records]
@@ -416,7 +417,7 @@ def _read_model(folder: Path, saved: Any, model: Model | None) -> Model:
 
 def _read(folder: Path, settings: dict[str, Any], model: Model) -> Posterior:
     arrays = _read_arrays(folder, OBSERVED, settings)
-    data = Data(arrays["y"], arrays["offsets"], np.ascontiguousarray(model.emission.log_marginal(arrays["y"])))
+    data = Data(arrays["y"], arrays["offsets"], log_marginal(model.emission, arrays["y"]))
     sampler = _decode_sampler(settings["sampler"])
 
     def posterior(contents: list[dict[str, int]], within: str, warmup: Posterior | None) -> Posterior:
@@ -431,7 +432,7 @@ def _read_chains(
     folder: Path, contents: list[dict[str, int]], within: str, settings: dict[str, Any], model: Model, n_steps: int
 ) -> tuple[Array, list[Record]]:
     longest = max(entry["draws"] for entry in contents)
-    phi_class = type(model.emission.sample_prior(np.random.default_rng(0), 1))
+    like = model.emission.sample_prior(np.random.default_rng(0), 1)
     block, records = np.empty((len(contents), longest, n_steps), np.uint8), []
     for i, entry in enumerate(contents):
         arrays = _read_arrays(folder, f"{within}chain-{entry['chain']}.npz", settings)
@@ -443,7 +444,7 @@ def _read_chains(
             arrays["beta"],
             arrays["initial"],
             arrays["rows"],
-            phi_class._make(arrays[f"phi_{name}"] for name in phi_class._fields),
+            rebuild(like, (arrays[f"phi_{name}"] for name in phi_fields(like))),
             {name.removeprefix("trace_"): array for name, array in arrays.items() if name.startswith("trace_")},
         )
         records.append(record)

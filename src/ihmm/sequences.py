@@ -35,13 +35,6 @@ class Sequences:
         """Where each sequence starts, and the total length at the end."""
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
-    def locate(self, t: int) -> str:
-        """Name a flat position the way the user sees it."""
-        if len(self.lengths) == 1:
-            return f"t = {t}"
-        sequence = int(np.searchsorted(self.offsets, t, side="right")) - 1
-        return f"sequence {sequence}, t = {t - int(self.offsets[sequence])}"
-
 
 def _parts(y: Any) -> Sequence[Any]:
     """A list whose members are series themselves is several sequences; anything else is one."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ihmm._typing import FloatArray, IntArray, Phi
-from ihmm.emissions._base import Emission, join
+from ihmm.emissions._base import Emission, join, size
 from ihmm.kernels import counts, sticks
 from ihmm.kernels.sticks import ENDLESS, Theta
 from ihmm.model import Draw, Prior
@@ -94,8 +94,8 @@ def grow(theta: Theta) -> Theta:
 
 def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> Phi:
     """φ for at least `n_states` states, fresh ones drawn from H in batches that depend on the key alone."""
-    while (size := len(phi[0])) < n_states:
-        phi = join(phi, emission.sample_prior(np.random.default_rng([int(key), size]), max(size, FRESH)))
+    while (known := size(phi)) < n_states:
+        phi = join(phi, emission.sample_prior(np.random.default_rng([int(key), known]), max(known, FRESH)))
     return phi
 
 

@@ -19,7 +19,7 @@ from scipy.special import gammaln, logsumexp, roots_genlaguerre, roots_jacobi
 
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import provides
+from ihmm.emissions._base import fields, log_density_at, log_marginal, provides
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Prior
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
@@ -144,7 +144,7 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
     """Label-invariant quantities with finite variance that between them touch every part of a draw."""
     states, (beta, initial, rows), phi, hyper = draw
     first, last = states[0], states[-1]
-    fit = model.emission.log_density_at(data.y, states, phi)
+    fit = log_density_at(model.emission, data.y, states, phi)
     values = {
         "n_states": draw.n_states,
         "log gamma": np.log(hyper.gamma) if np.isfinite(hyper.gamma) else 0.0,
@@ -163,7 +163,7 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
         "y first": np.arctan(np.mean(data.y[0])),
         "y last": np.arctan(np.mean(data.y[-1])),
     }
-    for name, field in zip(type(phi)._fields, phi, strict=True):
+    for name, field in fields(phi).items():
         values[f"{name} of first"] = np.arctan(np.ravel(field[first])[0])
         values[f"{name} of last"] = np.arctan(np.ravel(field[last])[0])
     return {name: float(value) for name, value in values.items()}
@@ -329,7 +329,7 @@ def _direct(rng: np.random.Generator, model: Model, lengths: list[int]) -> tuple
 
 
 def _observe(model: Model, y: Array, lengths: list[int]) -> Data:
-    return Data(y, np.concatenate([[0], np.cumsum(lengths)]), model.emission.log_marginal(y))
+    return Data(y, np.concatenate([[0], np.cumsum(lengths)]), log_marginal(model.emission, y))
 
 
 def _with_products(values: FloatArray) -> FloatArray:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import ihmm
 from ihmm.emissions import Categorical
 from ihmm.emissions.categorical import CategoricalPhi
-from ihmm.sequences import Sequences
 from reference.verdicts import assert_follows, assert_frequencies
 
 QUICK = settings(max_examples=50, deadline=None, derandomize=True)
@@ -106,12 +106,12 @@ def test_observations_follow_the_probabilities_of_their_state():
 
 @pytest.mark.parametrize("bad", [-1, 4, 1.5, np.nan, np.inf])
 def test_values_that_are_no_symbols_are_refused_and_found(bad):
-    with pytest.raises(ValueError, match=r"whole numbers from 0 to 3 .* at sequence 1, t = 2 \(1 such values\)"):
-        EMISSION.validate(Sequences.of([[0, 1], [0.0, 3.0, bad]]))
+    with pytest.raises(ValueError, match=r"sequence 1: .* whole numbers from 0 to 3 .* at t = 2 \(1 such values\)"):
+        ihmm.Model(EMISSION).observe([[0, 1], [0.0, 3.0, bad]])
 
 
 def test_symbols_may_come_as_reals():
-    y = EMISSION.validate(Sequences.of([0.0, 3.0, 1.0]))
+    y = EMISSION.validate(np.array([0.0, 3.0, 1.0]))
     assert y.dtype == np.int64
     assert y.tolist() == [0, 3, 1]
 

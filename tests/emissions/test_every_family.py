@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.special import gammaln
 
+import ihmm
 from ihmm.emissions import Categorical, Emission, Normal, NormalMean
 from ihmm.emissions._base import join, take
 from ihmm.model import Model
-from ihmm.sequences import Sequences
 from reference.verdicts import assert_mean
 
 FAMILIES = [
@@ -155,12 +157,12 @@ def test_taking_and_joining_states_undo_each_other(emission):
 @every_family
 def test_two_columns_are_refused(emission):
     with pytest.raises(ValueError, match=r"one (number|symbol) a step, shape \(T,\); got 2 columns"):
-        emission.validate(Sequences.of(np.zeros((5, 2))))
+        emission.validate(np.zeros((5, 2)))
 
 
 @every_family
 def test_one_column_is_as_good_as_none(emission):
-    np.testing.assert_array_equal(emission.validate(Sequences.of(np.zeros((5, 1)))), np.zeros(5))
+    np.testing.assert_array_equal(ihmm.Model(emission).observe(np.zeros((5, 1))).y, np.zeros(5))
 
 
 class Boxes(Normal):
@@ -192,3 +194,40 @@ def assert_near_mean(sample, mean):
         assert sample[0] == pytest.approx(mean)
     else:
         assert_mean(sample, mean)
+
+
+class Counts:
+    """Poisson counts under a Gamma prior: no base class, φ a plain array, and only the six methods."""
+
+    def validate(self, y):
+        return y.astype(float)
+
+    def log_density(self, y, phi):
+        return (y * np.log(phi)[:, None] - phi[:, None] - gammaln(y + 1)).T
+
+    def sample_prior(self, rng, n):
+        return rng.gamma(2.0, 2.0, n)
+
+    def resample(self, rng, y, states, n_states):
+        count, total = (np.bincount(states, weights=w, minlength=n_states) for w in (np.ones(len(y)), y))
+        return rng.gamma(2.0 + total, 1 / (0.5 + count))
+
+    def sample_observations(self, rng, states, phi):
+        return rng.poisson(phi[states]).astype(float)
+
+    def log_prior(self, phi):
+        return stats.gamma(2.0, scale=2.0).logpdf(phi)
+
+
+@pytest.mark.law
+def test_an_emission_needs_no_base_class_and_its_parameters_no_names(tmp_path):
+    prior = ihmm.HDPPrior(ihmm.GammaPrior(2, 1), ihmm.GammaPrior(2, 1), ihmm.BetaPrior(2, 2))
+    model = ihmm.Model(Counts(), prior)
+    result = ihmm.testing.geweke(model, [3, 2], ihmm.ParticleGibbs(3), sweeps=4000, seed=1)
+    assert result.p_value > 1e-4, result
+    y = np.random.default_rng(0).poisson(np.repeat([2, 20], 30))
+    posterior = ihmm.sample(model, y, draws=20, tune=20, chains=1, seed=1, progress=False)
+    posterior.save(tmp_path / "run")
+    loaded = ihmm.Posterior.load(tmp_path / "run", model=model)
+    np.testing.assert_array_equal(loaded.draws[0][-1].phi, posterior.draws[0][-1].phi)
+    assert isinstance(loaded.draws[0][-1].phi, np.ndarray)

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+import ihmm
 from ihmm.emissions import Normal
 from ihmm.emissions.normal import NormalPhi
-from ihmm.sequences import Sequences
 from reference.verdicts import assert_follows
 
 QUICK = settings(max_examples=50, deadline=None, derandomize=True)
@@ -121,12 +121,12 @@ def test_observations_follow_the_density_of_their_state():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_values_that_are_not_finite_are_refused_and_found(bad):
-    with pytest.raises(ValueError, match=r"Normal expects finite values, got 1 .* \(first at sequence 1, t = 2\)"):
-        EMISSION.validate(Sequences.of([np.zeros(3), np.array([0.0, 1.0, bad])]))
+    with pytest.raises(ValueError, match=r"sequence 1: Normal expects finite values, got 1 .* \(first at t = 2\)"):
+        ihmm.Model(EMISSION).observe([np.zeros(3), np.array([0.0, 1.0, bad])])
 
 
 def test_whole_numbers_are_taken_as_reals():
-    assert EMISSION.validate(Sequences.of([1, 2, 3])).dtype == np.float64
+    assert EMISSION.validate(np.array([1, 2, 3])).dtype == np.float64
 
 
 @pytest.mark.parametrize("name", ["strength", "shape", "rate"])

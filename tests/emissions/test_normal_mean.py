@@ -8,7 +8,6 @@ from scipy import integrate, stats
 
 from ihmm.emissions import NormalMean
 from ihmm.emissions.normal_mean import NormalMeanPhi
-from ihmm.sequences import Sequences
 from reference.verdicts import assert_follows
 
 QUICK = settings(max_examples=50, deadline=None, derandomize=True)
@@ -106,7 +105,7 @@ def test_observations_follow_the_density_of_their_state():
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_values_that_are_not_finite_are_refused_and_found(bad):
     with pytest.raises(ValueError, match=r"NormalMean expects finite values, got 2 .* \(first at t = 1\)"):
-        EMISSION.validate(Sequences.of(np.array([0.0, bad, bad])))
+        EMISSION.validate(np.array([0.0, bad, bad]))
 
 
 @pytest.mark.parametrize("name", ["noise", "scale"])

@@ -1,11 +1,11 @@
 """What a family of emissions f(y | φ) with base measure H must be able to do. NumPy only: no numba needed."""
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.sequences import Sequences
 
 MARGINAL_DRAWS = 256
 LARGEST = 1e150  # of which the square is still a number
@@ -14,12 +14,13 @@ LARGEST = 1e150  # of which the square is still a number
 class Emission(Protocol):
     """The density f(y | φ) of one step and the prior H of its parameter.
 
-    The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K. Subclass this to
-    inherit the two defaults; everything else is yours to write.
+    The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array).
+    Nothing needs to be subclassed; `log_marginal` and `log_density_at` may be left out, and are then as here.
     """
 
-    def validate(self, data: Sequences) -> Array:
-        """Return the values in the form the other methods expect, or raise a ValueError that says what is wrong."""
+    def validate(self, y: Array) -> Array:
+        """The values of one sequence, (T,) or (T, D), in the form the other methods expect, or a ValueError that says
+        what is wrong."""
         ...
 
     def log_density(self, y: Array, phi: Phi) -> FloatArray:
@@ -103,27 +104,58 @@ _DECLARED = {
 }
 
 
-def take(phi: Phi, index: IntArray) -> Phi:
+def log_marginal(emission: Emission, y: Array) -> FloatArray:
+    """The emission's own log ∫ f(y_t | φ) H(dφ), or the default."""
+    own = getattr(emission, "log_marginal", None)
+    return np.ascontiguousarray(own(y) if own else Emission.log_marginal(emission, y))
+
+
+def log_density_at(emission: Emission, y: Array, states: IntArray, phi: Phi) -> FloatArray:
+    """The emission's own log f(y_t | φ_{s_t}), or the default."""
+    own = getattr(emission, "log_density_at", None)
+    return own(y, states, phi) if own else Emission.log_density_at(emission, y, states, phi)
+
+
+def fields(phi: Phi) -> dict[str, Array]:
+    """The arrays that φ is made of, by name."""
+    if isinstance(phi, np.ndarray):
+        return {"phi": phi}
+    names = getattr(phi, "_fields", None) or tuple(f"phi_{i}" for i in range(len(phi)))
+    return dict(zip(names, phi, strict=True))
+
+
+def rebuild(like: Phi, arrays: Iterable[Array]) -> Phi:
+    """φ of the same kind as `like`, made of other arrays."""
+    if isinstance(like, np.ndarray):
+        (array,) = arrays
+        return array
+    return like._make(arrays) if hasattr(like, "_make") else tuple(arrays)
+
+
+def take(phi: Phi, index: IntArray | slice) -> Phi:
     """The parameters of some of the states."""
-    return phi._make(field[index] for field in phi)
+    return rebuild(phi, (array[index] for array in fields(phi).values()))
 
 
-def join(first: Phi, second: Phi) -> Phi:
-    """The parameters of two sets of states, one after the other."""
-    return first._make(np.concatenate(pair) for pair in zip(first, second, strict=True))
+def join(*parts: Phi) -> Phi:
+    """The parameters of several sets of states, one after the other."""
+    return rebuild(parts[0], map(np.concatenate, zip(*(fields(part).values() for part in parts), strict=True)))
 
 
-def real_values(data: Sequences, family: str) -> FloatArray:
+def size(phi: Phi) -> int:
+    """How many states φ is for."""
+    return len(next(iter(fields(phi).values())))
+
+
+def real_values(y: Array, family: str) -> FloatArray:
     """The check that every family of real-valued univariate emissions shares."""
-    values = data.values
-    if values.ndim != 1:
-        raise ValueError(f"{family} takes one number a step, shape (T,); got {values.shape[1]} columns")
-    values = values.astype(np.float64)
+    if y.ndim != 1:
+        raise ValueError(f"{family} takes one number a step, shape (T,); got {y.shape[1]} columns")
+    values = y.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise ValueError(
-            f"{family} expects finite values, got {bad.size} NaN or infinite (first at {data.locate(int(bad[0]))}); "
-            "drop or fill them"
+            f"{family} expects finite values, got {bad.size} NaN or infinite (first at t = {bad[0]}); drop or fill them"
         )
     largest = float(np.abs(values).max())
     if largest > LARGEST:

@@ -10,7 +10,6 @@ from ihmm import _checks
 from ihmm._random import dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission
-from ihmm.sequences import Sequences
 
 
 class CategoricalPhi(NamedTuple):
@@ -28,18 +27,17 @@ class Categorical(ConjugateEmission):
         _checks.count("Categorical n_symbols", self.n_symbols, least=1)
         _checks.positive("Categorical concentration", self.concentration)
 
-    def validate(self, data: Sequences) -> IntArray:
-        values = data.values
-        if values.ndim != 1:
-            raise ValueError(f"Categorical takes one symbol a step, shape (T,); got {values.shape[1]} columns")
-        wrong = np.flatnonzero(~self._is_symbol(values))
+    def validate(self, y: Array) -> IntArray:
+        if y.ndim != 1:
+            raise ValueError(f"Categorical takes one symbol a step, shape (T,); got {y.shape[1]} columns")
+        wrong = np.flatnonzero(~self._is_symbol(y))
         if wrong.size:
             raise ValueError(
                 f"Categorical expects whole numbers from 0 to {self.n_symbols - 1} (n_symbols = {self.n_symbols}), "
-                f"got {values[wrong[0]]} at {data.locate(int(wrong[0]))} ({wrong.size} such values); "
+                f"got {y[wrong[0]]} at t = {wrong[0]} ({wrong.size} such values); "
                 "recode the symbols or raise n_symbols"
             )
-        return values.astype(np.int64)
+        return y.astype(np.int64)
 
     def log_density(self, y: IntArray, phi: CategoricalPhi) -> FloatArray:
         return np.take(np.log(phi.probs), y, axis=1).T

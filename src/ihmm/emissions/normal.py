@@ -10,7 +10,6 @@ from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
-from ihmm.sequences import Sequences
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -44,8 +43,8 @@ class Normal(ConjugateEmission):
         for name in ("strength", "shape", "rate"):
             _checks.positive(f"Normal {name}", getattr(self, name))
 
-    def validate(self, data: Sequences) -> FloatArray:
-        return real_values(data, "Normal")
+    def validate(self, y: Array) -> FloatArray:
+        return real_values(y, "Normal")
 
     def log_density(self, y: FloatArray, phi: NormalPhi) -> FloatArray:
         out = y - phi.mean[:, None]

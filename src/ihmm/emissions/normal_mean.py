@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm import _checks
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
-from ihmm.sequences import Sequences
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -30,8 +29,8 @@ class NormalMean(ConjugateEmission):
         _checks.finite("NormalMean mean", self.mean)
         _checks.positive("NormalMean scale", self.scale)
 
-    def validate(self, data: Sequences) -> FloatArray:
-        return real_values(data, "NormalMean")
+    def validate(self, y: Array) -> FloatArray:
+        return real_values(y, "NormalMean")
 
     def log_density(self, y: FloatArray, phi: NormalMeanPhi) -> FloatArray:
         return self._log_normal(y - phi.mean[:, None], self.noise**2).T
