@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def run(
-    recording: Recording, init: int, seed: int, sweeps: int, moves: bool = False
+    recording: Recording, init: int | str, seed: int, sweeps: int, moves: bool = False
 ) -> tuple[IntArray, list[IntArray]]:
     """States owning at least 1 % after each sweep, and the paths of the last quarter."""
     model = ihmm.Model(ihmm.NormalMean(noise=recording.noise, mean=0.0, scale=2.0))

@@ -236,9 +236,9 @@ def test_a_start_needs_at_least_one_state(init):
     assert_refused("init", "whole number of at least 1", f"got {init!r}", init=init)
 
 
-@pytest.mark.parametrize("init", ["auto", "kmeans", ""])
-def test_a_start_has_no_name(init):
-    assert_refused("init must be a number of states or a path of states", f"got {init!r}", init=init)
+@pytest.mark.parametrize("init", ["Auto", "kmeans", ""])
+def test_a_start_has_no_other_name_than_auto(init):
+    assert_refused("init must be a number of states, a path of states, or", f"got {init!r}", init=init)
 
 
 @pytest.mark.parametrize("init", [np.zeros(9, int), np.zeros(11, int), np.zeros((10, 1), int), []])

@@ -15,17 +15,20 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, IntArray
+from ihmm.emissions._base import provides
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model
 from ihmm.moves import GreedySplitMerge, Move
 from ihmm.posterior import Posterior, Recorder, gather
-from ihmm.samplers import ParticleGibbs, Sampler
+from ihmm.samplers import ParticleGibbs, Path, Sampler
 from ihmm.sticks import total_states
 
 POLL = 0.1  # seconds between two looks at the chains
+AUTO_ROUNDS = 10  # of splits and merges that make a start
+AUTO_STATES = 10  # of a random start, for emissions that cannot be split and merged
 MOVES: tuple[Move, ...] = (GreedySplitMerge(),)  # what is done unless the user says otherwise
 
-Init = int | ArrayLike | Sequence[ArrayLike]
+Init = int | str | ArrayLike | Sequence[ArrayLike]
 Sweeps = Iterator[tuple[Draw, SweepInfo]]
 
 
@@ -67,8 +70,9 @@ def sample(
     seed
         Governs everything random. If not given, one is chosen and can be read from ``posterior.seed``.
     init
-        Where chains start: a number of states for uniformly random paths (no more than a finite model has), or a path
-        (for several sequences end to end, or a list of paths).
+        Where chains start: a number of states for uniformly random paths (no more than a finite model has), a path
+        (for several sequences end to end, or a list of paths), or ``"auto"``: one state, split and merged greedily,
+        or 10 random ones if the emission cannot be integrated out.
     cores
         Chains running at the same time, on threads; as many as there are processors if not given. The result
         does not depend on it.
@@ -86,13 +90,13 @@ def sample(
     sampler = _check_sampler(sampler, _check_model(model))
     moves = _check_moves(moves)
     data = model.observe(y)
-    init = _check_init(init, data, model)
+    start = _check_init(init, data, model)
 
     kept = np.empty((chains, draws, len(data.y)), np.uint8)
     warmup = np.empty((chains, tune if save_warmup else 0, len(data.y)), np.uint8)
     running = [
         _Chain(
-            sweeps=_sweeps(rng, data, model, sampler, init, tune, moves),
+            sweeps=_sweeps(rng, data, model, sampler, start, tune, moves),
             schedule=_Schedule(draws, tune, thin),
             kept=Recorder(c, kept[c]),
             warmup=Recorder(c, warmup[c]) if save_warmup else None,
@@ -131,8 +135,8 @@ def iterate(
     sampler = _check_sampler(sampler, _check_model(model))
     moves = _check_moves(moves)
     data = model.observe(y)
-    init = _check_init(init, data, model)
-    return _sweeps(_generators(seed, 1)[0], data, model, sampler, init, tune, moves)
+    start = _check_init(init, data, model)
+    return _sweeps(_generators(seed, 1)[0], data, model, sampler, start, tune, moves)
 
 
 def _check_seed(seed: Any) -> int:
@@ -172,9 +176,12 @@ def _check_model(model: Any) -> Model:
     return model
 
 
-def _check_init(init: Any, data: Data, model: Model) -> int | IntArray:
+def _check_init(init: Any, data: Data, model: Model) -> int | IntArray | None:
+    """A number of states, a path, or None for "auto" where that can be done."""
     if isinstance(init, str):
-        raise ValueError(f"init must be a number of states or a path of states, got {init!r}")
+        if init != "auto":
+            raise ValueError(f'init must be a number of states, a path of states, or "auto", got {init!r}')
+        return None if provides(model.emission, "collapsed") else min(AUTO_STATES, total_states(model.prior))
     several = isinstance(init, (list, tuple)) and any(np.ndim(part) > 0 for part in init)
     if not several and np.ndim(init) == 0:
         return min(_checks.count("init (a number of states, or a path of states)", init), total_states(model.prior))
@@ -208,15 +215,27 @@ def _sweeps(
     data: Data,
     model: Model,
     sampler: Sampler,
-    init: int | IntArray,
+    start: int | IntArray | None,
     tune: int,
     moves: tuple[Move, ...],
 ) -> Sweeps:
-    path = rng.integers(init, size=len(data.y)) if isinstance(init, int) else init
+    if start is None:
+        path = _greedy_path(rng, data, model)
+    else:
+        path = rng.integers(start, size=len(data.y)) if isinstance(start, int) else start
     draw = initial_draw(rng, data, model, path)
     for i in itertools.count():
         draw, info = sweep(rng, data, model, draw, sampler, [move for move in moves if move.acts(i, tune)])
         yield draw, info
+
+
+def _greedy_path(rng: np.random.Generator, data: Data, model: Model) -> IntArray:
+    """A path to start from: one state, split and merged for as long as that gains anything much."""
+    draw = initial_draw(rng, data, model, np.zeros(len(data.y), np.int64))
+    path = Path(draw.states, draw.transitions.beta)
+    for _ in range(AUTO_ROUNDS):
+        path = GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
+    return path.states
 
 
 @dataclass(frozen=True)

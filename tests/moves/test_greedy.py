@@ -107,17 +107,17 @@ def test_a_finite_model_never_gets_more_states_than_it_has():
     assert len(move(equal, equal.observe(SERIES), LEVELS, np.random.default_rng(0)).beta) - 1 == 3
 
 
+class Plain:
+    """Six methods of Normal and no more: φ cannot be integrated out."""
+
+
+for name in ("validate", "log_density", "sample_prior", "resample", "sample_observations", "log_prior"):
+    setattr(Plain, name, staticmethod(getattr(ihmm.Normal(), name)))
+
+
 def test_an_emission_that_cannot_be_integrated_out_is_left_alone():
-    class Plain(ihmm.Emission):
-        """Normal without the closed forms."""
-
-        def __getattribute__(self, name):
-            own = ("log_marginal", "log_density_at", "__class__")
-            return object.__getattribute__(self, name) if name in own else getattr(ihmm.Normal(), name)
-
     path = Path(np.array([0, 1, 0]), np.array([0.4, 0.3, 0.3]))
-    model = ihmm.Model(ihmm.Normal())
-    object.__setattr__(model, "emission", Plain())
+    model = ihmm.Model(Plain())
     moved = ihmm.GreedySplitMerge().apply(np.random.default_rng(0), model.observe([0.0, 5.0, 0.0]), model, path, HYPER)
     assert moved is path
 
@@ -152,3 +152,24 @@ def test_the_papers_data_take_a_few_sweeps_from_any_start(data, init):
     recording = getattr(ihmm.datasets, data)()
     sizes, _ = run(recording, init, seed=0, sweeps=30, moves=True)
     assert np.all(sizes[10:] == len(recording.means))
+
+
+@pytest.mark.parametrize("y", [SERIES, [SERIES[:40], SERIES[40:]]], ids=["one sequence", "two sequences"])
+def test_an_automatic_start_is_at_the_right_states_before_the_first_sweep(y):
+    model = ihmm.Model(ihmm.Normal())
+    starts = [next(ihmm.iterate(model, y, init="auto", seed=seed))[0].n_states for seed in range(10)]
+    assert np.median(starts) == 3
+
+
+def test_an_automatic_start_without_closed_forms_is_a_random_one():
+    model = ihmm.Model(Plain())
+    auto, ten = (next(ihmm.iterate(model, SERIES, init=init, seed=1))[0].states for init in ("auto", 10))
+    np.testing.assert_array_equal(auto, ten)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["four_state", "ten_state"])
+def test_an_automatic_start_on_the_papers_data_needs_no_tuning(data):
+    recording = getattr(ihmm.datasets, data)()
+    sizes, _ = run(recording, "auto", seed=0, sweeps=20)
+    assert np.all(sizes[5:] == len(recording.means))
