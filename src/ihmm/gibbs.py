@@ -13,12 +13,11 @@ from ihmm._typing import IntArray
 from ihmm.emissions._base import log_density_at
 from ihmm.kernels.conditionals import HyperPriors, resample_transitions
 from ihmm.kernels.counts import count_transitions
-from ihmm.kernels.draws import seed_stream
 from ihmm.model import Data, Draw, Hyper, Model, Prior, Transitions
 from ihmm.moves import Move
 from ihmm.priors import BetaPrior, GammaPrior
 from ihmm.samplers._base import PassInfo, Path, Sampler
-from ihmm.sticks import total_states
+from ihmm.sticks import new_stream, total_states
 
 
 class SweepInfo(NamedTuple):
@@ -53,11 +52,9 @@ def resample_globals(
 ) -> tuple[Draw, float]:
     """Steps 2–5: everything but the path, given the path and β; also the joint log-likelihood of the result."""
     n_states = len(path.beta) - 1
-    stream = np.empty(4, np.uint64)
-    seed_stream(stream, rng.integers(0, 2**63, dtype=np.uint64), 0)
     counts = count_transitions(path.states, data.offsets, n_states)
     gamma, concentration, stickiness, beta, rows = resample_transitions(
-        stream, hyper_priors(model.prior), counts, path.beta, *hyper
+        new_stream(rng), hyper_priors(model.prior), counts, path.beta, *hyper
     )
     phi = model.emission.resample(rng, data.y, path.states, n_states)
     transitions = Transitions(beta, rows[0], rows[1:])

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray, Phi
+from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions._base import Emission, join, size
 from ihmm.kernels import counts, sticks
+from ihmm.kernels.draws import seed_stream
 from ihmm.kernels.sticks import ENDLESS, Theta
 from ihmm.model import Draw, Prior
 from ihmm.priors import FinitePrior
@@ -97,6 +98,13 @@ def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> P
     while (known := size(phi)) < n_states:
         phi = join(phi, emission.sample_prior(np.random.default_rng([int(key), known]), max(known, FRESH)))
     return phi
+
+
+def new_stream(rng: np.random.Generator) -> Array:
+    """A random stream for compiled code, seeded by the chain's generator."""
+    stream = np.empty(4, np.uint64)
+    seed_stream(stream, rng.integers(0, 2**63, dtype=np.uint64), 0)
+    return stream
 
 
 def compact(path: IntArray, theta: Theta, rank: IntArray) -> tuple[IntArray, FloatArray, IntArray]:

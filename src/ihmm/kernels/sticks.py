@@ -71,7 +71,7 @@ def break_until(theta, threshold):
 def open_until(theta, limit):
     """Open every state's row, and break sticks until every row's leftover is below `limit`, or nothing is left.
 
-    False: the arrays are full.
+    All states are then explicit. False: the arrays are full.
     """
     while True:
         if theta.size[0] >= len(theta.rest):
@@ -79,6 +79,7 @@ def open_until(theta, limit):
         while theta.size[1] <= theta.size[0]:
             open_row(theta, theta.size[1] - 1)
         if theta.size[0] == theta.n_total or theta.rest[: theta.size[1]].max() < limit:
+            theta.size[2] = theta.size[0]
             return True
         if theta.size[0] == len(theta.beta):
             return False

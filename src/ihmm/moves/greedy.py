@@ -13,12 +13,11 @@ from ihmm import _checks
 from ihmm.emissions._base import Collapsed, provides
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.kernels.direct import gather_statistics
-from ihmm.kernels.draws import seed_stream
 from ihmm.kernels.split_merge import merge_best_first, try_splits
 from ihmm.model import Data, Hyper, Model
 from ihmm.samplers import Path
 from ihmm.samplers.direct_assignment import FAMILIES
-from ihmm.sticks import total_states
+from ihmm.sticks import new_stream, total_states
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,8 @@ class GreedySplitMerge:
         n_states = len(path.beta) - 1
         states, beta = path.states.copy(), np.zeros(min(2 * n_states, total_states(model.prior)))
         beta[:n_states] = path.beta[:-1]
-        stream = np.empty(4, np.uint64)
-        seed_stream(stream, rng.integers(0, 2**63, dtype=np.uint64), 0)
         n_states = try_splits(
-            stream, family, prior, size, collapsed.values, data.offsets, states, beta, *mass, n_states
+            new_stream(rng), family, prior, size, collapsed.values, data.offsets, states, beta, *mass, n_states
         )
 
         statistics = np.zeros((n_states, size))

@@ -7,10 +7,9 @@ import numpy as np
 from ihmm.emissions._base import Collapsed, provides
 from ihmm.kernels import direct
 from ihmm.kernels.counts import compact, count_transitions
-from ihmm.kernels.draws import seed_stream
 from ihmm.model import Data, Draw, Model
 from ihmm.samplers._base import PassInfo, Path, sequence_starts
-from ihmm.sticks import total_states
+from ihmm.sticks import new_stream, total_states
 
 FAMILIES = {"normal_mean": direct.NORMAL_MEAN, "normal": direct.NORMAL, "categorical": direct.CATEGORICAL}
 SPARE = 16  # new states that fit before the arrays must grow
@@ -34,8 +33,7 @@ class DirectAssignment:
         sequence = sequence_starts(data.offsets)
         hyper = draw.hyper
         mass = (hyper.concentration, hyper.alpha, hyper.kappa)
-        stream = np.empty(4, np.uint64)
-        seed_stream(stream, rng.integers(0, 2**63, dtype=np.uint64), 0)
+        stream = new_stream(rng)
 
         states, beta, n_states = draw.states.copy(), draw.transitions.beta, draw.n_states
         t = 0
