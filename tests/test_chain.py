@@ -3,6 +3,7 @@
 import _thread
 import io
 import itertools
+import signal
 import subprocess
 import sys
 import threading
@@ -211,6 +212,15 @@ def interrupted(sampler: Still, **settings) -> tuple[ihmm.Posterior, str]:
     return posterior, str(caught[0].message)
 
 
+@pytest.fixture
+def _sigint():
+    """Ctrl-C as at a terminal: a shell starts background jobs with the signal ignored, and then nothing would come."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_sigint")
 def test_ctrl_c_in_the_main_thread_keeps_every_draw():
     sampler = Still({20: _thread.interrupt_main}, seconds=0.002)
     posterior, message = interrupted(sampler, tune=2, chains=3, cores=2, seed=1)

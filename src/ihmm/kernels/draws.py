@@ -12,6 +12,7 @@ import numpy as np
 from ihmm.kernels._jit import jit
 
 FLOOR = 1e-300
+DECIDED = 1000.0  # 300 more than it takes to reach the floor: logarithms of Gamma(a + 1) never make that up
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -67,8 +68,13 @@ def normal(stream):
 @jit
 def log_gamma(stream, shape):
     """Logarithm of a Gamma(shape, 1) draw, right for tiny shapes: log G(a) = log G(a+1) + log(U)/a."""
-    # Marsaglia and Tsang for shape + 1 ≥ 1
-    d = shape + 1.0 - 1.0 / 3.0
+    return log_gamma_above_one(stream, shape + 1.0) + math.log(1.0 - uniform(stream)) / shape
+
+
+@jit
+def log_gamma_above_one(stream, shape):
+    """Logarithm of a Gamma(shape, 1) draw for shape ≥ 1, Marsaglia and Tsang's method."""
+    d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
         x = normal(stream)
@@ -77,13 +83,20 @@ def log_gamma(stream, shape):
             v = v * v * v
             log_v = math.log(v)
             if math.log(1.0 - uniform(stream)) < 0.5 * x * x + d * (1.0 - v + log_v):
-                return math.log(d) + log_v + math.log(1.0 - uniform(stream)) / shape
+                return math.log(d) + log_v
 
 
 @jit
 def split(stream, a, b):
-    """(v, 1 − v) with v ~ Beta(a, b); neither is ever zero."""
-    difference = log_gamma(stream, max(a, FLOOR)) - log_gamma(stream, max(b, FLOOR))
+    """(v, 1 − v) with v ~ Beta(a, b); neither is ever zero.
+
+    log G(a) − log G(b) from the parts log(U)/a and log(U)/b first: where a or b is tiny they differ by so much that one
+    of v and 1 − v is at the floor whatever the rest would add, and the rest is not drawn.
+    """
+    a, b = max(a, FLOOR), max(b, FLOOR)
+    difference = math.log(1.0 - uniform(stream)) / a - math.log(1.0 - uniform(stream)) / b
+    if abs(difference) < DECIDED:
+        difference += log_gamma_above_one(stream, a + 1.0) - log_gamma_above_one(stream, b + 1.0)
     difference = min(max(difference, -700.0), 700.0)
     return max(1.0 / (1.0 + math.exp(-difference)), FLOOR), max(1.0 / (1.0 + math.exp(difference)), FLOOR)
 

@@ -21,7 +21,7 @@ from ihmm.priors import FinitePrior
 from ihmm.samplers._base import PassInfo, Path, by_step, finish, sequence_starts
 from ihmm.sticks import extend_phi, grow, open_theta
 
-BLOCK = 4000  # steps whose densities are held at once; not a power of two, whose columns would collide in the cache
+BLOCK, CELLS = 4000, 50_000  # most steps, and about how many densities, held at once: what the cache holds
 MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
 
 
@@ -65,9 +65,10 @@ class ParticleGibbs:
         cloud = empty_cloud(len(reference), self.n_particles)
         sequence = sequence_starts(data.offsets)
         stream = np.empty(4, np.uint64)
+        block = min(BLOCK, max(64, CELLS // len(order)))
         t = 0
         while t < len(reference):
-            stop = min(t + BLOCK, len(reference))
+            stop = min(t + block, len(reference))
             y, log_g, begin = data.y[t:stop], log_marginal[t:stop], t
             density = score(model.emission.log_density(y, known), log_g, begin, theta)
             while t < stop:
