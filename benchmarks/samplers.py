@@ -13,7 +13,7 @@ import numpy as np
 from arviz_stats.base import array_stats
 
 import ihmm
-from ihmm.gibbs import initial_draw, sweep
+from ihmm.gibbs import initial_draw, resample_globals
 from ihmm.kernels.forward_backward import filter_beam, filter_forward
 from ihmm.model import Data, Model
 from ihmm.samplers import Sampler
@@ -40,16 +40,16 @@ def main() -> None:
 
 
 def growth(sizes: list[int]) -> None:
-    print("ms a sweep, T = 4000, K true states")
-    print(f"{'':<24}" + "".join(f"{k:>9}" for k in sizes) + "   exponent")
+    print("ms a sweep, T = 4000, K true states; the exponent, and that of the trajectory's step alone")
+    print(f"{'':<24}" + "".join(f"{k:>9}" for k in sizes) + "   sweep    step")
     for name, sampler in SAMPLERS.items():
         times = []
         for k in sizes:
             model, data, states = known_states(k, sampler)
             times.append(median_ms(sampler, model, data, states, repeats=3 if name == "direct assignment" else 9))
         half = len(sizes) // 2
-        slope = np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)[0]
-        print(f"{name:<24}" + "".join(f"{ms:9.2f}" for ms in times) + f"{slope:11.2f}")
+        slopes = np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)[0]
+        print(f"{name:<24}" + "".join(f"{ms:9.2f}" for ms, _ in times) + "".join(f"{slope:8.2f}" for slope in slopes))
 
 
 def filters(sizes: list[int]) -> None:
@@ -120,15 +120,18 @@ def known_states(n_states: int, sampler: Sampler) -> tuple[Model, Data, np.ndarr
     return model, model.observe(y), states
 
 
-def median_ms(sampler: Sampler, model: Model, data: Data, states: np.ndarray, repeats: int) -> float:
+def median_ms(sampler: Sampler, model: Model, data: Data, states: np.ndarray, repeats: int) -> np.ndarray:
+    """Of a whole sweep, and of the trajectory's step alone."""
     rng = np.random.default_rng(0)
     draw = initial_draw(rng, data, model, states)
     times = []
     for _ in range(repeats + 2):
         begin = time.perf_counter()
-        draw, _ = sweep(rng, data, model, draw, sampler)
-        times.append(time.perf_counter() - begin)
-    return 1e3 * float(np.median(times[2:]))
+        path, _ = sampler.resample_states(rng, data, model, draw)
+        middle = time.perf_counter()
+        draw, _ = resample_globals(rng, data, model, path, draw.hyper)
+        times.append((time.perf_counter() - begin, middle - begin))
+    return 1e3 * np.median(times[2:], axis=0)
 
 
 if __name__ == "__main__":
