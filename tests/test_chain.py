@@ -162,7 +162,7 @@ def test_paths_of_several_sequences_come_as_a_list_or_end_to_end(init):
 def test_states_are_stored_in_the_smallest_unsigned_integers_that_fit(init, dtype):
     path = np.arange(600) % init
     y = np.random.default_rng(1).normal(size=600)
-    posterior = ihmm.sample(MODEL, y, sampler=Still(), init=path, draws=3, tune=1, chains=2, **QUIET)
+    posterior = ihmm.sample(MODEL, y, sampler=Still(), moves=(), init=path, draws=3, tune=1, chains=2, **QUIET)
     assert posterior.states.dtype == dtype
     np.testing.assert_array_equal(posterior.states, np.broadcast_to(path, (2, 3, 600)))
 
