@@ -158,6 +158,7 @@ def test_paths_of_several_sequences_come_as_a_list_or_end_to_end(init):
     np.testing.assert_array_equal(first_states([Y[:20], Y[20:]], init=init), np.repeat([0, 1], [20, 40]))
 
 
+@pytest.mark.slow  # with kernels interpreted, as for coverage
 @pytest.mark.parametrize(("init", "dtype"), [(256, np.uint8), (257, np.uint16)])
 def test_states_are_stored_in_the_smallest_unsigned_integers_that_fit(init, dtype):
     path = np.arange(600) % init
@@ -167,6 +168,7 @@ def test_states_are_stored_in_the_smallest_unsigned_integers_that_fit(init, dtyp
     np.testing.assert_array_equal(posterior.states, np.broadcast_to(path, (2, 3, 600)))
 
 
+@pytest.mark.slow  # with kernels interpreted, as for coverage
 def test_chains_that_need_wider_integers_and_chains_that_do_not_share_one_array():
     y = np.random.default_rng(1).normal(size=580)
     posterior = ihmm.sample(MODEL, y, sampler=Still(), init=300, draws=2, tune=0, chains=6, seed=1, **QUIET)
