@@ -52,7 +52,7 @@ def assert_same(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
     assert (one.model, one.seed) == (other.model, other.seed)
     assert one.states.dtype == other.states.dtype
     np.testing.assert_array_equal(one.states, other.states)
-    for field, other_field in zip(one.data, other.data, strict=True):
+    for field, other_field in zip(map(np.asarray, one.data), map(np.asarray, other.data), strict=True):
         assert field.dtype == other_field.dtype
         np.testing.assert_array_equal(field, other_field)
     assert list(one.traces) == list(other.traces)

@@ -15,7 +15,6 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, IntArray
-from ihmm.emissions._base import provides
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model
 from ihmm.moves import GreedySplitMerge, Move
@@ -87,9 +86,9 @@ def sample(
     thin = _checks.count("thin (sweeps per kept draw)", thin)
     cores = _checks.count("cores", os.cpu_count() or 1 if cores is None else cores)
     seed = _check_seed(seed)
-    sampler = _check_sampler(sampler, _check_model(model))
+    data = _check_model(model).observe(y)
+    sampler = _check_sampler(sampler, model, data)
     moves = _check_moves(moves)
-    data = model.observe(y)
     start = _check_init(init, data, model)
 
     kept = np.empty((chains, draws, len(data.y)), np.uint8)
@@ -132,9 +131,9 @@ def iterate(
     """
     tune = _checks.count("tune (sweeps that are not draws)", tune, least=0)
     seed = _check_seed(seed)
-    sampler = _check_sampler(sampler, _check_model(model))
+    data = _check_model(model).observe(y)
+    sampler = _check_sampler(sampler, model, data)
     moves = _check_moves(moves)
-    data = model.observe(y)
     start = _check_init(init, data, model)
     return _sweeps(_generators(seed, 1)[0], data, model, sampler, start, tune, moves)
 
@@ -145,7 +144,7 @@ def _check_seed(seed: Any) -> int:
     return _checks.count("seed (None chooses one)", seed, least=0)
 
 
-def _check_sampler(sampler: Any, model: Model) -> Sampler:
+def _check_sampler(sampler: Any, model: Model, data: Data) -> Sampler:
     if sampler is None:
         return ParticleGibbs()
     if isinstance(sampler, type):
@@ -153,7 +152,7 @@ def _check_sampler(sampler: Any, model: Model) -> Sampler:
     if not callable(getattr(sampler, "resample_states", None)):
         raise TypeError(f"sampler must have resample_states, as ihmm.ParticleGibbs() does, got {sampler!r}")
     if callable(getattr(sampler, "check", None)):
-        sampler.check(model)
+        sampler.check(model, data)
     return sampler  # type: ignore[no-any-return]
 
 
@@ -181,7 +180,7 @@ def _check_init(init: Any, data: Data, model: Model) -> int | IntArray | None:
     if isinstance(init, str):
         if init != "auto":
             raise ValueError(f'init must be a number of states, a path of states, or "auto", got {init!r}')
-        return None if provides(model.emission, "collapsed") else min(AUTO_STATES, total_states(model.prior))
+        return min(AUTO_STATES, total_states(model.prior)) if model.collapsed(data) is None else None
     several = isinstance(init, (list, tuple)) and any(np.ndim(part) > 0 for part in init)
     if not several and np.ndim(init) == 0:
         return min(_checks.count("init (a number of states, or a path of states)", init), total_states(model.prior))

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import IntArray
-from ihmm.emissions._base import log_density_at
 from ihmm.kernels.conditionals import HyperPriors, resample_transitions
 from ihmm.kernels.counts import count_transitions
 from ihmm.model import Data, Draw, Hyper, Model, Prior, Transitions
@@ -56,11 +55,11 @@ def resample_globals(
     gamma, concentration, stickiness, beta, rows = resample_transitions(
         new_stream(rng), hyper_priors(model.prior), counts, path.beta, *hyper
     )
-    phi = model.emission.resample(rng, data.y, path.states, n_states)
+    phi = model.resample_phi(rng, data, path.states, n_states, path.phi)
     transitions = Transitions(beta, rows[0], rows[1:])
     draw = Draw(path.states, transitions, phi, Hyper(gamma, concentration, stickiness))
     log_transitions = float((counts * np.log(rows[:, :-1])).sum())
-    return draw, log_transitions + float(log_density_at(model.emission, data.y, path.states, phi).sum())
+    return draw, log_transitions + float(model.log_density_at(data, path.states, phi).sum())
 
 
 def hyper_priors(prior: Prior) -> HyperPriors:

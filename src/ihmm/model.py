@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import Emission, log_marginal, provides
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
+from ihmm.emissions._base import Collapsed, Emission, log_density_at, log_marginal, provides
 from ihmm.priors import FinitePrior, HDPPrior
 from ihmm.sequences import Sequences
 
@@ -51,15 +51,30 @@ class Draw(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Observations in the form the emission expects, with log ∫ f(y_t|φ) H(dφ) computed once."""
+    """Observations in the form the emission expects, with log ∫ f(y_t|φ) H(dφ) computed once.
+
+    `missing` marks the steps that have no value at all, None if there are none; `y` has a stand-in there, which is
+    never looked at. In a row of several columns single values may be missing too: those are NaN in `y`, and the
+    emission deals with them.
+    """
 
     y: Array
     offsets: IntArray
     log_marginal: FloatArray
+    missing: BoolArray | None = None
 
     @property
     def lengths(self) -> IntArray:
         return np.diff(self.offsets)
+
+    @property
+    def values(self) -> Array:
+        """The observations with NaN where they are missing."""
+        if self.missing is None:
+            return self.y
+        values = self.y.astype(np.float64)
+        values[self.missing] = np.nan
+        return values
 
 
 @dataclass(frozen=True)
@@ -81,9 +96,9 @@ class Model:
         if not isinstance(self.prior, (HDPPrior, FinitePrior)):
             raise TypeError(f"prior must be an HDPPrior or a FinitePrior, got {self.prior!r}")
 
-    def observe(self, y: Any) -> Data:
+    def observe(self, y: Any, *, shortest: int = 2) -> Data:
         """Check raw series against the emission; every error about data is raised here, before any sampling."""
-        sequences = Sequences.of(y)
+        sequences = Sequences.of(y, shortest=shortest)
         parts = []
         for i, part in enumerate(np.split(sequences.values, sequences.offsets[1:-1])):
             try:
@@ -92,8 +107,52 @@ class Model:
                 if len(sequences.lengths) > 1:
                     raise ValueError(f"sequence {i}: {error}") from error
                 raise
-        values = np.concatenate(parts)
-        return Data(values, sequences.offsets, log_marginal(self.emission, values))
+        return self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
+
+    def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
+        """Data of observations that have been checked."""
+        marginal = log_marginal(self.emission, y)
+        if missing is not None:
+            marginal[missing] = 0.0
+        return Data(y, offsets, marginal, missing)
+
+    # What the emission says of the data. A step without a value says nothing about its state: its density is 1.
+
+    def log_density(self, data: Data, phi: Phi, steps: slice = slice(None)) -> FloatArray:
+        """log f(y_t | φ_k), shape (T, K)."""
+        table = self.emission.log_density(data.y[steps], phi)
+        if data.missing is not None:
+            table[data.missing[steps]] = 0.0
+        return table
+
+    def log_density_at(self, data: Data, states: IntArray, phi: Phi) -> FloatArray:
+        """log f(y_t | φ_{s_t}), shape (T,)."""
+        values = log_density_at(self.emission, data.y, states, phi)
+        if data.missing is not None:
+            values[data.missing] = 0.0
+        return values
+
+    def resample_phi(
+        self, rng: np.random.Generator, data: Data, states: IntArray, n_states: int, phi: Phi | None
+    ) -> Phi:
+        """φ | y, s: a draw, or a step from the present `phi` for emissions that can do no better."""
+        y = data.y
+        if data.missing is not None:
+            y, states = y[~data.missing], states[~data.missing]
+        if phi is not None and provides(self.emission, "update"):
+            return self.emission.update(rng, y, states, phi)
+        return self.emission.resample(rng, y, states, n_states)
+
+    def collapsed(self, data: Data) -> Collapsed | None:
+        """The data as compiled code reads them when φ is integrated out, NaN where missing; None if it cannot be."""
+        if not provides(self.emission, "collapsed"):
+            return None
+        collapsed: Collapsed | None = self.emission.collapsed(data.y)  # type: ignore[attr-defined]
+        if collapsed is None or data.missing is None:
+            return collapsed
+        values = np.array(collapsed.values)
+        values[data.missing] = np.nan
+        return collapsed._replace(values=values)
 
 
 _EMISSION_METHODS = (

@@ -18,7 +18,7 @@ import numpy as np
 from ihmm import emissions, priors, samplers
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions._base import fields as phi_fields
-from ihmm.emissions._base import join, log_marginal, rebuild, take
+from ihmm.emissions._base import join, rebuild, take
 from ihmm.gibbs import SweepInfo
 from ihmm.model import Data, Draw, Hyper, Model, Transitions
 from ihmm.samplers import Sampler
@@ -136,7 +136,7 @@ class Posterior:
         groups: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "posterior": ({**unknown, "states": (("chain", "draw", "time"), self.states)}, {**sweep, **time}),
             "sample_stats": ({name: (("chain", "draw"), trace) for name, trace in stats.items()}, sweep),
-            "observed_data": ({"y": (y_dims, self.data.y)}, time),
+            "observed_data": ({"y": (y_dims, self.data.values)}, time),
         }
         if self.warmup is not None:
             warmup = self.warmup._groups()
@@ -329,7 +329,9 @@ def _put_in_place(folder: Path, target: Path) -> None:
 
 def _write(posterior: Posterior, folder: Path) -> None:
     """The arrays first; the settings last, with a digest of every file of arrays."""
-    _write_arrays(folder / OBSERVED, {"y": posterior.data.y, "offsets": posterior.data.offsets})
+    data = posterior.data
+    missing = {} if data.missing is None else {"missing": data.missing}
+    _write_arrays(folder / OBSERVED, {"y": data.y, "offsets": data.offsets, **missing})
     chains = _write_chains(posterior, folder)
     warmup = _write_chains(posterior.warmup, folder / WARMUP) if posterior.warmup is not None else []
     settings = {
@@ -417,7 +419,7 @@ def _read_model(folder: Path, saved: Any, model: Model | None) -> Model:
 
 def _read(folder: Path, settings: dict[str, Any], model: Model) -> Posterior:
     arrays = _read_arrays(folder, OBSERVED, settings)
-    data = Data(arrays["y"], arrays["offsets"], log_marginal(model.emission, arrays["y"]))
+    data = model.describe(arrays["y"], arrays["offsets"], arrays.get("missing"))
     sampler = _decode_sampler(settings["sampler"])
 
     def posterior(contents: list[dict[str, int]], within: str, warmup: Posterior | None) -> Posterior:

@@ -18,8 +18,8 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp, roots_genlaguerre, roots_jacobi
 
 from ihmm import _checks
-from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import fields, log_density_at, log_marginal, provides
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm.emissions._base import fields, provides
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Prior
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
@@ -64,7 +64,7 @@ def exact_posterior(model: Model, y: Any) -> dict[Partition, float]:
     data = model.observe(y)
     if len(data.y) > 9:
         raise ValueError(f"exact_posterior enumerates set partitions: at most 9 steps in all, got {len(data.y)}")
-    evidence = _Evidence(model, data.y)
+    evidence = _Evidence(model, data)
     partitions = list(set_partitions(len(data.y)))
     log_weight = np.array(
         [
@@ -111,24 +111,26 @@ def geweke(
     *,
     sweeps: int = 20_000,
     seed: int = 0,
+    missing: BoolArray | None = None,
     functionals: Callable[[Model, Data, Draw], dict[str, float]] | None = None,
 ) -> LawTest:
     """Geweke's joint distribution test of one whole sweep.
 
     Draws from the prior, (θ, s) and then y, have the same law as a chain that alternates a sweep of (θ, s) given y with
     fresh y given (θ, s). Averages of label-invariant quantities, standardised, and of all their products are compared:
-    products catch mistakes of order and dependence that means do not see.
+    products catch mistakes of order and dependence that means do not see. `missing` marks values that the sweep is
+    not shown, shape (total T,) or (total T, D).
     """
     _checks.count("sweeps", sweeps, least=1000)
     measure = functionals or standard_functionals
     rng = np.random.default_rng(seed)
-    direct = [measure(model, *_direct(rng, model, lengths)) for _ in range(sweeps)]
+    direct = [measure(model, *_direct(rng, model, lengths, missing)) for _ in range(sweeps)]
 
-    data, draw = _direct(rng, model, lengths)
+    data, draw = _direct(rng, model, lengths, missing)
     successive = []
     for _ in range(sweeps):
         draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs())
-        data = _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths)
+        data = _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths, missing)
         successive.append(measure(model, data, draw))
 
     left, right = (np.array([list(row.values()) for row in rows]) for rows in (direct, successive))
@@ -144,7 +146,7 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
     """Label-invariant quantities with finite variance that between them touch every part of a draw."""
     states, (beta, initial, rows), phi, hyper = draw
     first, last = states[0], states[-1]
-    fit = log_density_at(model.emission, data.y, states, phi)
+    fit = model.log_density_at(data, states, phi)
     values = {
         "n_states": draw.n_states,
         "log gamma": np.log(hyper.gamma) if np.isfinite(hyper.gamma) else 0.0,
@@ -160,8 +162,8 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
         "row rest": rows[last, -1],
         "stays": np.mean(states[1:] == states[:-1]),
         "fit": np.arctan(fit.mean()),
-        "y first": np.arctan(np.mean(data.y[0])),
-        "y last": np.arctan(np.mean(data.y[-1])),
+        "y first": np.arctan(np.nansum(data.y[0])),
+        "y last": np.arctan(np.nansum(data.y[-1])),
     }
     for name, field in fields(phi).items():
         values[f"{name} of first"] = np.arctan(np.ravel(field[first])[0])
@@ -277,14 +279,14 @@ def _log_labellings(prior: Prior, n_states: int) -> float:
 class _Evidence:
     """log Π_k ∫ Π_{t: s_t = k} f(y_t|φ) H(dφ), each block of steps computed once."""
 
-    def __init__(self, model: Model, y: Array) -> None:
+    def __init__(self, model: Model, data: Data) -> None:
         self._known: dict[Partition, float] = {}
-        self._y = y
+        self._y, self._missing = data.y, data.missing if data.missing is not None else np.zeros(len(data.y), bool)
         closed = provides(model.emission, "log_evidence")
         self._closed_form = model.emission.log_evidence if closed else None  # type: ignore[attr-defined]
         if self._closed_form is None:
             phi = model.emission.sample_prior(np.random.default_rng(1), EVIDENCE_DRAWS)
-            self._table = model.emission.log_density(y, phi)
+            self._table = model.log_density(data, phi)
 
     def of(self, partition: Partition) -> float:
         blocks: dict[int, list[int]] = {}
@@ -294,7 +296,7 @@ class _Evidence:
 
     def _of_block(self, block: Partition) -> float:
         if block not in self._known:
-            steps = list(block)
+            steps = [t for t in block if not self._missing[t]]
             if self._closed_form is not None:
                 self._known[block] = float(self._closed_form(self._y[steps]))
             else:
@@ -323,13 +325,19 @@ def _times(left: FloatArray, right: FloatArray) -> FloatArray:
     return out
 
 
-def _direct(rng: np.random.Generator, model: Model, lengths: list[int]) -> tuple[Data, Draw]:
+def _direct(rng: np.random.Generator, model: Model, lengths: list[int], missing: BoolArray | None) -> tuple[Data, Draw]:
     draw = draw_prior(rng, model, lengths)
-    return _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths), draw
+    return _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths, missing), draw
 
 
-def _observe(model: Model, y: Array, lengths: list[int]) -> Data:
-    return Data(y, np.concatenate([[0], np.cumsum(lengths)]), log_marginal(model.emission, y))
+def _observe(model: Model, y: Array, lengths: list[int], missing: BoolArray | None) -> Data:
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    if missing is None:
+        return model.describe(y, offsets)
+    steps: BoolArray = np.asarray(missing.reshape(len(y), -1).all(axis=1))
+    if missing.ndim == 2:
+        y = np.where(missing & ~steps[:, None], np.nan, y)
+    return model.describe(y, offsets, steps)
 
 
 def _with_products(values: FloatArray) -> FloatArray:

@@ -15,7 +15,10 @@ class Emission(Protocol):
     """The density f(y | φ) of one step and the prior H of its parameter.
 
     The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array).
-    Nothing needs to be subclassed; `log_marginal` and `log_density_at` may be left out, and are then as here.
+    Nothing needs to be subclassed; `update`, `log_marginal` and `log_density_at` may be left out, and the last two
+    are then as here. Steps without any value never reach an emission, except for `validate`, which sees another
+    step's values in their place. A row with some of its values missing, NaN, does: refuse it in `validate`, or leave
+    those values out of the density everywhere.
     """
 
     def validate(self, y: Array) -> Array:
@@ -36,6 +39,13 @@ class Emission(Protocol):
 
     def resample(self, rng: np.random.Generator, y: Array, states: IntArray, n_states: int) -> Phi:
         """One draw of φ_k | {y_t : s_t = k} for every state k < n_states."""
+        ...
+
+    def update(self, rng: np.random.Generator, y: Array, states: IntArray, phi: Phi) -> Phi:
+        """Optional: a step from the present `phi` that leaves the law of φ | y, s invariant, such as Metropolis'.
+
+        It then takes the place of `resample`, which only makes the first φ of a chain and need not be exact.
+        """
         ...
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> Array:
@@ -80,8 +90,8 @@ class Collapsed(NamedTuple):
 class ConjugateEmission(Emission, Protocol):
     """An emission whose parameter can be integrated out."""
 
-    def collapsed(self, y: Array) -> Collapsed:
-        """What samplers that integrate φ out need to know."""
+    def collapsed(self, y: Array) -> Collapsed | None:
+        """What samplers that integrate φ out need to know; None if that cannot be done with these data."""
         ...
 
     def log_evidence(self, y: Array) -> float:
@@ -95,7 +105,7 @@ def provides(emission: object, method: str) -> bool:
     return callable(own) and own is not _DECLARED.get(method)
 
 
-# Methods without a body; the two defaults of Emission are not among them.
+# Methods without a body; the two that have a default are not among them.
 _DECLARED = {
     name: vars(protocol)[name]
     for protocol in (Emission, ConjugateEmission)
@@ -155,7 +165,8 @@ def real_values(y: Array, family: str) -> FloatArray:
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise ValueError(
-            f"{family} expects finite values, got {bad.size} NaN or infinite (first at t = {bad[0]}); drop or fill them"
+            f"{family} expects finite values, got {bad.size} that are not (first at t = {bad[0]}); "
+            "drop them, or write NaN for what is missing"
         )
     largest = float(np.abs(values).max())
     if largest > LARGEST:

@@ -112,7 +112,10 @@ def gather_statistics(family, statistics, values, states):
 
 @jit
 def change_statistics(family, statistic, y, sign):
-    """Add an observation to a state (sign 1) or take it away (sign −1). The first entry is the number of them."""
+    """Add an observation to a state (sign 1) or take it away (sign −1). The first entry is the number of them; those
+    that are missing, NaN, do not count."""
+    if math.isnan(y):
+        return
     statistic[0] += sign
     if family == CATEGORICAL:
         statistic[1 + int(y)] += sign
@@ -129,6 +132,8 @@ def change_statistics(family, statistic, y, sign):
 @jit
 def log_predictive(family, prior, statistic, y):
     """log p(y | the observations of a state)."""
+    if math.isnan(y):
+        return 0.0
     n = statistic[0]
     if family == CATEGORICAL:  # prior: concentration, number of symbols
         return math.log((prior[0] + statistic[1 + int(y)]) / (prior[0] * prior[1] + n))

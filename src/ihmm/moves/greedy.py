@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm import _checks
-from ihmm.emissions._base import Collapsed, provides
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.kernels.direct import gather_statistics
 from ihmm.kernels.split_merge import merge_best_first, try_splits
@@ -37,9 +36,9 @@ class GreedySplitMerge:
         return sweep < min(self.sweeps, tune)
 
     def apply(self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper) -> Path:
-        if not provides(model.emission, "collapsed"):
+        collapsed = model.collapsed(data)
+        if collapsed is None:
             return path
-        collapsed: Collapsed = model.emission.collapsed(data.y)  # type: ignore[attr-defined]
         family, prior, size = FAMILIES[collapsed.family], collapsed.prior, collapsed.size
         gamma = hyper.gamma if np.isfinite(hyper.gamma) else 1.0  # equal weights are judged as if γ were 1
         mass = (gamma, hyper.concentration, hyper.stickiness)

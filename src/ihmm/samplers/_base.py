@@ -4,7 +4,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import FloatArray, IntArray, Phi
+from ihmm.emissions._base import take
 from ihmm.kernels.layout import transpose
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
@@ -14,11 +15,13 @@ from ihmm.sticks import compact
 class Path(NamedTuple):
     """What Step 1 hands on: the trajectory, and β over the states it visits (last entry: all others).
 
-    The conditionals that follow integrate π and φ out and draw them afresh, so nothing else needs to survive.
+    The conditionals that follow integrate π out and draw it afresh. φ survives only for emissions that renew it step by
+    step; it is None if Step 1 has integrated it out.
     """
 
     states: IntArray
     beta: FloatArray
+    phi: Phi | None = None
 
 
 class PassInfo(NamedTuple):
@@ -30,8 +33,8 @@ class PassInfo(NamedTuple):
 
 
 class Sampler(Protocol):
-    def check(self, model: Model) -> None:
-        """Raise an error that says what to do if this sampler cannot serve the model."""
+    def check(self, model: Model, data: Data) -> None:
+        """Raise an error that says what to do if this sampler cannot serve the model, or these data."""
         ...
 
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
@@ -39,17 +42,20 @@ class Sampler(Protocol):
         ...
 
 
-def finish(path: IntArray, reference: IntArray, theta: Theta, order: IntArray, draw: Draw) -> tuple[Path, PassInfo]:
+def finish(
+    path: IntArray, reference: IntArray, theta: Theta, order: IntArray, phi: Phi, draw: Draw
+) -> tuple[Path, PassInfo]:
     """Name the states of a new path, old ones in their old order and newborn ones after them.
 
-    `order` says which state of the draw, or which fresh one after those, stands in the first columns of θ.
+    `order` says which state of the draw, or which fresh one after those, stands in the first columns of θ; `phi` has
+    the parameters by column.
     """
     update_rate = float(np.mean(path != reference))
     rank = np.arange(theta.size[0])
     rank[: len(order)] = order
     states, beta, kept = compact(path, theta, rank)
     n_born = int((rank[kept] >= draw.n_states).sum())
-    return Path(states, beta), PassInfo(int(theta.size[2]), n_born, update_rate)
+    return Path(states, beta, take(phi, kept)), PassInfo(int(theta.size[2]), n_born, update_rate)
 
 
 def sequence_starts(offsets: IntArray) -> IntArray:

@@ -19,7 +19,7 @@ FAINTEST = -700.0  # logarithm of a filtered probability worth keeping, unless t
 class Beam:
     """The trajectory at once given slice variables u_t ~ U(0, π(s_t | s_{t−1})): exact, O(T·K²) a pass at worst."""
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Model, data: Data) -> None:
         pass  # serves every model
 
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
@@ -33,13 +33,13 @@ class Beam:
         order = np.argsort(-rows, axis=1)
         falling = np.take_along_axis(rows, order, axis=1)
 
-        log_density = by_step(model.emission.log_density(data.y, phi))
+        log_density = by_step(model.log_density(data, phi))
         messages = empty_messages(*log_density.shape)
         if filter_beam(log_density, sequence, falling, order, slices, FAINTEST, *messages) < 0:
             filter_beam(log_density, sequence, falling, order, slices, -np.inf, *messages)
         path = np.empty_like(draw.states)
         sample_beam(*messages, sequence, rows, slices, backward_key, path)
-        return finish(path, draw.states, theta, np.arange(n_states), draw)
+        return finish(path, draw.states, theta, np.arange(n_states), phi, draw)
 
 
 def empty_messages(n_steps: int, n_states: int) -> tuple[IntArray, IntArray, FloatArray]:

@@ -16,7 +16,7 @@ from ihmm.sticks import extend_phi, open_below
 class Blocked:
     """The whole trajectory at once, exactly, from a finite model: O(T·L²) a pass. Needs a `FinitePrior`."""
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Model, data: Data) -> None:
         if not isinstance(model.prior, FinitePrior):
             raise TypeError(
                 "Blocked sums over all states at every step, so it needs finitely many of them: use "
@@ -31,10 +31,10 @@ class Blocked:
         initial, rows = theta.rows[0, :n_states], np.ascontiguousarray(theta.rows[1 : n_states + 1, :n_states])
         sequence = sequence_starts(data.offsets)
 
-        log_density = model.emission.log_density(data.y, phi)
+        log_density = model.log_density(data, phi)
         density = by_step(np.exp(log_density - log_density.max(axis=1, keepdims=True)))
         filtered = np.empty_like(density)
         filter_forward(density, sequence, initial, rows, filtered)
         path = np.empty_like(draw.states)
         sample_backward(filtered, sequence, np.ascontiguousarray(rows.T), backward_key, path)
-        return finish(path, draw.states, theta, np.arange(n_states), draw)
+        return finish(path, draw.states, theta, np.arange(n_states), phi, draw)

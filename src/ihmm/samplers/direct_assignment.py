@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihmm.emissions._base import Collapsed, provides
+from ihmm.emissions._base import provides
 from ihmm.kernels import direct
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.model import Data, Draw, Model
@@ -19,16 +19,22 @@ SPARE = 16  # new states that fit before the arrays must grow
 class DirectAssignment:
     """Collapsed Gibbs, O(T·K) a pass. Simple and slow to mix: neighbours in time hold each other in place."""
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Model, data: Data) -> None:
         name = type(model.emission).__name__
         if not provides(model.emission, "collapsed"):
             raise TypeError(
                 f"DirectAssignment integrates φ out, which {name} does not offer (it has no method `collapsed`); "
                 "use ParticleGibbs or Beam"
             )
+        if model.collapsed(data) is None:
+            raise ValueError(
+                f"DirectAssignment integrates φ out, which {name} cannot do when single values of a row are missing; "
+                "use ParticleGibbs or Beam"
+            )
 
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
-        collapsed: Collapsed = model.emission.collapsed(data.y)  # type: ignore[attr-defined]
+        collapsed = model.collapsed(data)
+        assert collapsed is not None  # see `check`
         family = FAMILIES[collapsed.family]
         sequence = sequence_starts(data.offsets)
         hyper = draw.hyper

@@ -52,7 +52,7 @@ class ParticleGibbs:
         _checks.one_of("proposal", self.proposal, ("posterior", "prior"))
         _checks.positive("threshold", self.threshold)
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Model, data: Data) -> None:
         pass  # serves every model
 
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
@@ -69,8 +69,8 @@ class ParticleGibbs:
         t = 0
         while t < len(reference):
             stop = min(t + block, len(reference))
-            y, log_g, begin = data.y[t:stop], log_marginal[t:stop], t
-            density = score(model.emission.log_density(y, known), log_g, begin, theta)
+            steps, log_g, begin = slice(t, stop), log_marginal[t:stop], t
+            density = score(model.log_density(data, known, steps), log_g, begin, theta)
             while t < stop:
                 t, needed = csmc.forward(
                     t, stop, self.n_particles, theta, density, cloud, reference, sequence, forward_key, stream
@@ -80,12 +80,12 @@ class ParticleGibbs:
                     density = widen(density, len(theta.beta))
                 elif needed != csmc.NOTHING:
                     phi = extend_phi(model.emission, phi_key, phi, needed + 1)
-                    log_f = model.emission.log_density(y, take(phi, np.array([needed])))[:, 0]
+                    log_f = model.log_density(data, take(phi, np.array([needed])), steps)[:, 0]
                     density = add_column(density, needed, log_f - log_g)
 
         path = np.empty_like(reference)
         csmc.trace_back(theta, cloud, reference, sequence, backward_key, self.ancestor_sampling, path)
-        return finish(path, reference, theta, order, draw)
+        return finish(path, reference, theta, order, phi, draw)
 
     def explicit_threshold(self, model: Model, draw: Draw) -> float:
         """ε, a function of the hyperparameters and never of the path.
