@@ -18,7 +18,8 @@ from ihmm._typing import Array, ArrayLike, IntArray
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model
 from ihmm.moves import GreedySplitMerge, Move
-from ihmm.posterior import Posterior, Recorder, gather
+from ihmm.posterior import Posterior
+from ihmm.records import Recorder, gather
 from ihmm.samplers import ParticleGibbs, Path, Sampler
 from ihmm.sticks import total_states
 

@@ -1,0 +1,125 @@
+"""What chains keep: draws laid end to end in few arrays, put together again when asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.emissions._base import join, take
+from ihmm.gibbs import SweepInfo
+from ihmm.model import Draw, Hyper, Transitions
+
+HYPER = ("gamma", "alpha", "kappa", "concentration", "stickiness")
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """All that one chain kept, but for its states: ragged arrays laid end to end, `n_states` tells them apart."""
+
+    chain: int
+    n_states: IntArray  # (draws,): K of each
+    beta: FloatArray  # (Σ (K + 1),)
+    initial: FloatArray  # (Σ (K + 1),)
+    rows: FloatArray  # (Σ K(K + 1),)
+    phi: Phi  # leading axis Σ K
+    traces: dict[str, Array]  # (draws,) each
+
+    def __len__(self) -> int:
+        return len(self.n_states)
+
+    @classmethod
+    def of(cls, chain: int, kept: Sequence[tuple[Draw, SweepInfo]]) -> "Record":
+        draws = [draw for draw, _ in kept]
+        return cls(
+            chain,
+            np.array([draw.n_states for draw in draws]),
+            np.concatenate([draw.transitions.beta for draw in draws]),
+            np.concatenate([draw.transitions.initial for draw in draws]),
+            np.concatenate([draw.transitions.rows.ravel() for draw in draws]),
+            join(*(draw.phi for draw in draws)),
+            _traces(kept),
+        )
+
+
+class Draws(Sequence[Draw]):
+    """The draws of one chain, put together when asked for."""
+
+    def __init__(self, states: Array, record: Record) -> None:
+        self._states, self._record = states, record
+
+    @property
+    def chain(self) -> int:
+        """The chain's number, counting those that were interrupted before their first draw."""
+        return self._record.chain
+
+    def __len__(self) -> int:
+        return len(self._record)
+
+    @overload
+    def __getitem__(self, index: int) -> Draw: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Draw]: ...
+    def __getitem__(self, index: int | slice) -> Draw | list[Draw]:
+        if isinstance(index, slice):
+            return [self[d] for d in range(len(self))[index]]
+        d = range(len(self))[index]
+        record, traces = self._record, self._record.traces
+        before, k = record.n_states[:d], int(record.n_states[d])
+        state, pair = int(before.sum()), int((before * (before + 1)).sum())
+        transitions = Transitions(
+            record.beta[state + d : state + d + k + 1],
+            record.initial[state + d : state + d + k + 1],
+            record.rows[pair : pair + k * (k + 1)].reshape(k, k + 1),
+        )
+        phi = take(record.phi, slice(state, state + k))
+        hyper = Hyper(*(float(traces[name][d]) for name in Hyper._fields))
+        return Draw(self._states[d].astype(np.int64), transitions, phi, hyper)
+
+    def __repr__(self) -> str:
+        return f"Draws of chain {self.chain}: {len(self)}"
+
+
+class Recorder:
+    """The draws of one chain while it runs. States go into an array made beforehand, wider integers when needed."""
+
+    def __init__(self, chain: int, states: Array) -> None:
+        self.chain, self.states = chain, states
+        self._kept: list[tuple[Draw, SweepInfo]] = []
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, draw: Draw, info: SweepInfo) -> None:
+        if draw.n_states - 1 > np.iinfo(self.states.dtype).max:
+            self.states = self.states.astype(np.min_scalar_type(draw.n_states - 1))
+        self.states[len(self)] = draw.states
+        self._kept.append((draw._replace(states=self.states[:0]), info))
+
+    def record(self) -> Record:
+        return Record.of(self.chain, self._kept)
+
+
+def gather(recorders: Sequence[Recorder], block: Array) -> tuple[Array, list[Record]]:
+    """States and records of the chains that kept anything; `block` is the array their states were written to."""
+    if any(recorder.states.dtype != block.dtype for recorder in recorders):
+        block = np.stack([recorder.states for recorder in recorders])
+    started = [i for i, recorder in enumerate(recorders) if len(recorder)]
+    if len(started) < len(recorders):
+        block = block[started]
+    longest = max(len(recorders[i]) for i in started)
+    return block[:, :longest], [recorders[i].record() for i in started]
+
+
+def _traces(kept: Sequence[tuple[Draw, SweepInfo]]) -> dict[str, Array]:
+    rows = [
+        {
+            "n_states": draw.n_states,
+            "log_joint": info.log_joint,
+            **{name: getattr(draw.hyper, name) for name in HYPER},
+            **info.step._asdict(),
+        }
+        for draw, info in kept
+    ]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
