@@ -67,12 +67,12 @@ def filters(sizes: list[int]) -> None:
         falling = np.take_along_axis(rows, order, axis=1)
         log_density = np.ascontiguousarray(model.emission.log_density(data.y, draw.phi))
         density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
-        filtered = np.empty_like(density)
+        filtered, log_predictive = np.empty_like(density), np.empty(len(density))
         messages = empty_messages(*density.shape)
         blocked_ms, beam_ms, n_allowed = [], [], 0
         for _ in range(9):
             begin = time.perf_counter()
-            filter_forward(density, sequence, rows[-1], rows[:-1], filtered)
+            filter_forward(density, sequence, rows[-1], rows[:-1], filtered, log_predictive)
             middle = time.perf_counter()
             n_allowed = filter_beam(log_density, sequence, falling, order, slices, FAINTEST, *messages)
             blocked_ms.append(middle - begin)

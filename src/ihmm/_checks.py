@@ -4,6 +4,10 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
+from ihmm._typing import IntArray
+
 
 def positive(name: str, value: Any) -> float:
     return _real(name, value, "a positive number", lambda x: x > 0)
@@ -27,6 +31,14 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return str(value)
+
+
+def steps(values: Any, total: int) -> IntArray:
+    index = np.asarray(values)
+    whole = index.dtype.kind in "iu" or (index.dtype.kind == "f" and bool(np.all(index == np.floor(index))))
+    if index.ndim != 1 or not whole or (index.size and not (index.min() >= 0 and index.max() < total)):
+        raise ValueError(f"steps must be a list of whole numbers from 0 to {total - 1}, got {values!r}")
+    return index.astype(np.int64)
 
 
 def _real(name: str, value: Any, expected: str, holds: Any) -> float:

@@ -1,14 +1,17 @@
 """Posterior: what sampling returns. It keeps the draws small in memory, and answers questions about them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from scipy.special import logsumexp
 
-from ihmm import store
-from ihmm._typing import Array, IntArray
-from ihmm.model import Data, Model
+from ihmm import _checks, predict, store, summaries
+from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
+from ihmm.model import Data, Draw, Model
 from ihmm.records import HYPER, Draws, Record
 from ihmm.samplers import Sampler
 
@@ -71,6 +74,93 @@ class Posterior:
     def draws(self) -> tuple[Draws, ...]:
         """`draws[c][d]` is a `Draw`; every draw of every chain is here."""
         return tuple(Draws(states, record) for states, record in zip(self._states, self._records, strict=True))
+
+    def __iter__(self) -> Iterator[Draw]:
+        """Every draw, chains one after the other."""
+        return chain.from_iterable(self.draws)
+
+    def summary(self) -> summaries.Summary:
+        """States that mean the same in every draw: one segmentation, parameters with intervals, dwell times."""
+        return self._summary
+
+    # Without labels
+
+    def n_states_probabilities(self) -> dict[int, float]:
+        """Number of states visited → its posterior probability."""
+        values, count = np.unique(self.n_states, return_counts=True)
+        return dict(zip(values.tolist(), (count / count.sum()).tolist(), strict=True))
+
+    def change_probability(self) -> FloatArray:
+        """(total T,): P(s_t ≠ s_{t−1}), 0 where a sequence begins."""
+        return summaries.change_probability(self._paths, self.data.offsets)
+
+    def co_assignment(self, steps: ArrayLike | None = None) -> FloatArray:
+        """P(s_t = s_u) for all pairs of `steps`; if not given, of at most 500 evenly spread over the series."""
+        total = self._paths.shape[1]
+        if steps is None:
+            steps = np.linspace(0, total - 1, min(total, 500)).round()
+        return summaries.co_assignment(self._paths, _checks.steps(steps, total))
+
+    # New observations
+
+    def log_likelihood(self, y: Any) -> FloatArray:
+        """Held-out log-likelihood of each sequence: log of p(y_i | θ) averaged over the draws, unseen states included.
+
+        y is one series or a list of them, as for `sample`; a missing value counts for nothing.
+        """
+        by_draw = predict.log_likelihood(self.model, self._observe(y), self._labelled)
+        return np.asarray(logsumexp(by_draw, axis=0) - np.log(len(by_draw)))
+
+    def smooth(self, y: Any) -> FloatArray:
+        """P(s_t | all of y), (total T, n_states + 1): the states of `summary`, and last all states never met."""
+        return self._state_probabilities(y, causal=False)
+
+    def filter(self, y: Any) -> FloatArray:
+        """P(s_t | y_1 … y_t), as `smooth` but causal: no step knows the future. The parameters are those of the fit."""
+        return self._state_probabilities(y, causal=True)
+
+    def decode(self, y: Any) -> IntArray:
+        """The most probable path (Viterbi) under every draw: (all draws, total T), −1 for states never met."""
+        return predict.decode(self.model, self._observe(y), self._labelled)
+
+    def forecast(self, steps: int, y: Any = None) -> "predict.Forecast | list[predict.Forecast]":
+        """Futures of the fitted series, or of `y`, one a draw; a list of them for several sequences."""
+        _checks.count("steps (to forecast)", steps)
+        data = self._observe(y) if y is not None else None
+        futures = predict.forecast(self.model, self.data, self._labelled, steps, data)
+        return futures[0] if len(futures) == 1 else futures
+
+    def impute(self) -> predict.Imputed:
+        """The missing values of the fitted series, drawn once a draw."""
+        return predict.impute(self.model, self.data, self._labelled)
+
+    def _state_probabilities(self, y: Any, *, causal: bool) -> FloatArray:
+        n_labels = self.summary().n_states
+        return predict.state_probabilities(self.model, self._observe(y), self._labelled, n_labels, causal=causal)
+
+    def _observe(self, y: Any) -> Data:
+        return self.model.observe(y, shortest=1)
+
+    @cached_property
+    def _labelled(self) -> "list[predict.Labelled]":
+        """The draws with the labels of the summary. What is drawn for them depends on the seed and their number."""
+        seed = self.seed or 0
+        return [
+            predict.Labelled(draw, found.label, (seed, i))
+            for i, (draw, found) in enumerate(zip(self, self.summary().matches, strict=True))
+        ]
+
+    @cached_property
+    def _summary(self) -> summaries.Summary:
+        return summaries.summarise(self, self._paths)
+
+    @cached_property
+    def _paths(self) -> Array:
+        """(all draws, total T)."""
+        whole = all(len(record) == self._states.shape[1] for record in self._records)
+        if whole:
+            return self._states.reshape(-1, self._states.shape[2])
+        return np.concatenate([path[: len(record)] for path, record in zip(self._states, self._records, strict=True)])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder of JSON and NumPy arrays. One that holds a saved posterior is replaced, no other is.

@@ -213,12 +213,18 @@ def chain_cases():
     sequence = np.full(20, -1)
     sequence[[0, 12]] = 0, 1
     filtered, best = np.empty((20, 4)), np.empty(20, np.int64)
-    log_likelihood = forward_backward.filter_forward(density, sequence, initial, rows, filtered)
+    log_predictive, walked = np.empty(20), np.empty(20, np.int64)
+    overlap = np.empty((4, 4), np.int64)
+    forward_backward.filter_forward(density, sequence, initial, rows, filtered, log_predictive)
     smoothed = filtered.copy()
     forward_backward.smooth(smoothed, sequence, rows)
     forward_backward.most_probable_path(np.log(density), sequence, np.log(initial), np.log(rows), best)
+    forward_backward.walk(2, np.cumsum(rows, axis=1), rng.random(20), walked)
+    counts.count_overlap(best, walked, overlap)
     return {
-        "log_likelihood": np.array(log_likelihood),
+        "log_predictive": log_predictive,
+        "walked": walked,
+        "overlap": overlap,
         "filtered": filtered,
         "smoothed": smoothed,
         "most_probable_path": best,

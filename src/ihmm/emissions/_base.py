@@ -15,8 +15,8 @@ class Emission(Protocol):
     """The density f(y | φ) of one step and the prior H of its parameter.
 
     The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array).
-    Nothing needs to be subclassed; `update`, `log_marginal` and `log_density_at` may be left out, and the last two
-    are then as here. Steps without any value never reach an emission, except for `validate`, which sees another
+    Nothing needs to be subclassed. `update`, `complete`, `log_marginal` and `log_density_at` may be left out; the last
+    two are then as here. Steps without any value never reach an emission, except for `validate`, which sees another
     step's values in their place. A row with some of its values missing, NaN, does: refuse it in `validate`, or leave
     those values out of the density everywhere.
     """
@@ -46,6 +46,11 @@ class Emission(Protocol):
 
         It then takes the place of `resample`, which only makes the first φ of a chain and need not be exact.
         """
+        ...
+
+    def complete(self, rng: np.random.Generator, y: Array, states: IntArray, phi: Phi) -> Array:
+        """Needed if `validate` lets rows pass that have some of their values missing: a copy of such rows with those
+        values drawn given the others."""
         ...
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> Array:

@@ -84,3 +84,13 @@ def compact(path, rank):
     for t in range(len(path)):
         path[t] = label[path[t]]
     return kept[:n_kept]
+
+
+@jit
+def count_overlap(left, right, counts):
+    """counts[a, b]: at how many steps one path is in state a and the other in state b."""
+    for a in range(counts.shape[0]):
+        for b in range(counts.shape[1]):
+            counts[a, b] = 0
+    for t in range(len(left)):
+        counts[left[t], right[t]] += 1

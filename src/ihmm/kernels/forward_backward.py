@@ -13,10 +13,10 @@ from ihmm.kernels.draws import draw_index, seed_stream
 
 
 @jit
-def filter_forward(density, sequence, initial, rows, filtered):
-    """filtered[t, k] = p(s_t = k | y_1 … y_t); returns log p(y), up to the logarithms of the scales."""
+def filter_forward(density, sequence, initial, rows, filtered, log_predictive):
+    """filtered[t, k] = p(s_t = k | y_1 … y_t) and log_predictive[t] = log p(y_t | y_1 … y_{t−1}), up to the logarithms
+    of the scales."""
     n_steps, n_states = density.shape
-    log_likelihood = 0.0
     predicted = np.empty(n_states)
     for t in range(n_steps):
         if sequence[t] >= 0:
@@ -34,8 +34,7 @@ def filter_forward(density, sequence, initial, rows, filtered):
             total += predicted[k]
         for k in range(n_states):
             filtered[t, k] = predicted[k] / total
-        log_likelihood += math.log(total)
-    return log_likelihood
+        log_predictive[t] = math.log(total)
 
 
 @jit
@@ -82,6 +81,18 @@ def smooth(filtered, sequence, rows):
             for k in range(n_states):
                 future += rows[j, k] * predicted[k]
             filtered[t, j] *= future
+
+
+@jit
+def walk(state, cumulative, uniforms, path):
+    """A path that leaves `state` and follows the transition rows, given as cumulative sums."""
+    last = cumulative.shape[1] - 1
+    for t in range(len(path)):
+        u = uniforms[t] * cumulative[state, last]
+        following = 0
+        while following < last and cumulative[state, following] <= u:
+            following += 1
+        path[t] = state = following
 
 
 @jit

@@ -34,7 +34,7 @@ class Blocked:
         log_density = model.log_density(data, phi)
         density = by_step(np.exp(log_density - log_density.max(axis=1, keepdims=True)))
         filtered = np.empty_like(density)
-        filter_forward(density, sequence, initial, rows, filtered)
+        filter_forward(density, sequence, initial, rows, filtered, np.empty(len(density)))
         path = np.empty_like(draw.states)
         sample_backward(filtered, sequence, np.ascontiguousarray(rows.T), backward_key, path)
         return finish(path, draw.states, theta, np.arange(n_states), phi, draw)
