@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING, Any, final
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 from scipy.special import logsumexp
 
-from ihmm import _checks, predict, store, summaries
+from ihmm import _checks, diagnostics, predict, store, summaries
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.model import Data, Draw, Model
 from ihmm.records import HYPER, Draws, Record
@@ -17,6 +17,8 @@ from ihmm.samplers import Sampler
 
 if TYPE_CHECKING:
     import xarray
+
+Item = TypeVar("Item")
 
 
 @final
@@ -82,6 +84,18 @@ class Posterior:
     def summary(self) -> summaries.Summary:
         """States that mean the same in every draw: one segmentation, parameters with intervals, dwell times."""
         return self._summary
+
+    def check(self) -> diagnostics.Check:
+        """Have the chains converged, do they agree, and what should be done if not? In words: print it.
+
+        Needs the extra `arviz`.
+        """
+        found = self.summary()
+        ends = np.cumsum([len(record) for record in self._records])
+        by_chain = []
+        for paths, matches in zip(np.split(self._paths, ends[:-1]), _split(found.matches, ends), strict=True):
+            by_chain.append(summaries.vote(paths, matches, found.n_states) / len(paths))
+        return diagnostics.check(self.traces, self.states, np.stack(by_chain))
 
     # Without labels
 
@@ -233,6 +247,10 @@ def _time(lengths: IntArray) -> dict[str, Any]:
         time["sequence"] = ("time", np.repeat(np.arange(len(lengths)), lengths))
         time["step"] = ("time", np.concatenate([np.arange(length) for length in lengths]))
     return time
+
+
+def _split(items: list[Item], ends: IntArray) -> list[list[Item]]:
+    return [items[begin:end] for begin, end in pairwise([0, *ends])]
 
 
 def _shares(n_states: IntArray, most: int = 4) -> str:

@@ -75,15 +75,16 @@ def segmentation(states: Array) -> IntArray:
 
     candidates = states[_spread(len(states), CANDIDATES)]
     losses = [loss(candidate) for candidate in candidates]
-    best, least = candidates[int(np.argmin(losses))], min(losses)
+    best, least = by_use(candidates[int(np.argmin(losses))]), min(losses)
     for _ in range(ROUNDS):
-        voted = by_use(np.argmax(match_all(judges, by_use(best))[1], axis=1))
+        matches = match_all(judges, best)
+        voted = by_use(np.argmax(vote(judges, matches, int(best.max()) + 1), axis=1))
         judged = loss(voted)
-        there = np.any([found.state >= 0 for found in match_all(judges, voted)[0]], axis=0)
+        there = np.any([found.state >= 0 for found in match_all(judges, voted)], axis=0)
         if judged >= least or not there.all():
             break
         best, least = voted, judged
-    return by_use(best)
+    return best
 
 
 def by_use(states: Array) -> IntArray:
@@ -133,15 +134,19 @@ def match(states: Array, n_states: int, reference: IntArray, n_labels: int) -> M
     return Match(label, state)
 
 
-def match_all(states: Array, reference: IntArray) -> tuple[list[Match], FloatArray]:
-    """Match every row of `states`, and count in how many rows each step has each label: (T, labels)."""
+def match_all(states: Array, reference: IntArray) -> list[Match]:
+    """Match every row of `states`."""
     n_labels = int(reference.max()) + 1
-    votes = np.zeros((len(reference), n_labels))
-    steps = np.arange(len(reference))
-    matches = [match(row, int(row.max()) + 1, reference, n_labels) for row in states]
+    return [match(row, int(row.max()) + 1, reference, n_labels) for row in states]
+
+
+def vote(states: Array, matches: list[Match], n_labels: int) -> FloatArray:
+    """In how many rows of `states` each step has each label: (T, labels)."""
+    votes = np.zeros((states.shape[1], n_labels))
+    steps = np.arange(states.shape[1])
     for row, found in zip(states, matches, strict=True):
         votes[steps, found.label[row]] += 1
-    return matches, votes
+    return votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +227,8 @@ class Summary:
 def summarise(draws: Iterable[Draw], states: Array) -> Summary:
     """Sum up `draws`, of which `states` are the paths, one a row."""
     reference = segmentation(states)
-    matches, votes = match_all(states, reference)
-    n_draws, n_labels = len(matches), votes.shape[1]
+    matches = match_all(states, reference)
+    n_draws, n_labels = len(matches), int(reference.max()) + 1
     initial, rows = np.zeros(n_labels), np.zeros((n_labels, n_labels))
     dwell = np.full((n_draws, n_labels), np.nan)
     parameters: dict[str, FloatArray] = {}
@@ -241,7 +246,7 @@ def summarise(draws: Iterable[Draw], states: Array) -> Summary:
             parameters[name][d, here] = values[found.state[here]]
     return Summary(
         states=reference,
-        probabilities=votes / n_draws,
+        probabilities=vote(states, matches, n_labels) / n_draws,
         matches=matches,
         sizes=np.array([len(found.label) for found in matches]),
         initial=initial / initial.sum(),
