@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ihmm.emissions import Emission as Emission
     from ihmm.emissions import Normal as Normal
     from ihmm.emissions import NormalMean as NormalMean
+    from ihmm.estimator import InfiniteHMM as InfiniteHMM
     from ihmm.model import Draw as Draw
     from ihmm.model import Model as Model
     from ihmm.moves import GreedySplitMerge as GreedySplitMerge
@@ -43,6 +44,7 @@ _HOME = {
     "GammaPrior": "ihmm.priors",
     "GreedySplitMerge": "ihmm.moves",
     "HDPPrior": "ihmm.priors",
+    "InfiniteHMM": "ihmm.estimator",
     "Model": "ihmm.model",
     "Normal": "ihmm.emissions",
     "NormalMean": "ihmm.emissions",

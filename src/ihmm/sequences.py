@@ -64,7 +64,7 @@ def _fill_missing(values: Array) -> BoolArray | None:
 def _as_series(part: Any, index: int, shortest: int) -> Array:
     name = f"sequence {index}"
     try:
-        values = _as_array(part)
+        values = as_array(part)
     except ValueError as error:
         raise ValueError(f"{name} is not an array of shape (T,) or (T, D): {error}") from error
     if values.dtype.kind not in "biuf":
@@ -81,7 +81,7 @@ def _as_series(part: Any, index: int, shortest: int) -> Array:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
-def _as_array(part: Any) -> Array:
+def as_array(part: Any) -> Array:
     """An array, list, or a series or frame of pandas or polars; masked values, None and NA become NaN."""
     if isinstance(part, np.ma.MaskedArray):
         return np.ma.filled(part.astype(np.float64), np.nan)
