@@ -143,7 +143,10 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         return _among_known(self._posterior().filter(self._series(X, lengths)))
 
     def decode(self, X: Any, *, lengths: ArrayLike | None = None) -> tuple[float, IntArray]:
-        """The most probable path as a whole (Viterbi) under the posterior mean parameters, after its log-probability."""
+        """The path that is most probable as a whole (Viterbi), under the posterior mean parameters.
+
+        Returns its log-probability, joint with X, and the path.
+        """
         posterior, summary = self._posterior(), self._posterior().summary()
         data = posterior.model.observe(self._series(X, lengths), shortest=1)
         log_density = posterior.model.log_density(data, summary.phi)

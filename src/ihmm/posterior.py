@@ -81,9 +81,17 @@ class Posterior:
         """Every draw, chains one after the other."""
         return chain.from_iterable(self.draws)
 
-    def summary(self) -> summaries.Summary:
-        """States that mean the same in every draw: one segmentation, parameters with intervals, dwell times."""
-        return self._summary
+    def summary(self, like: summaries.Summary | None = None) -> summaries.Summary:
+        """States that mean the same in every draw: one segmentation, parameters with intervals, dwell times.
+
+        States are numbered from the most used to the least. Where two are used about alike that may differ from run to
+        run: `like`, a summary of another run on the same data, makes the states it matches have the same numbers.
+        """
+        if like is None:
+            return self._summary
+        if len(like.states) != self._paths.shape[1]:
+            raise ValueError(f"like must be of the same data, {self._paths.shape[1]} steps, got {len(like.states)}")
+        return summaries.summarise(self, self._paths, like)
 
     def check(self) -> diagnostics.Check:
         """Have the chains converged, do they agree, and what should be done if not? In words: print it.

@@ -88,11 +88,24 @@ def segmentation(states: Array) -> IntArray:
 
 
 def by_use(states: Array) -> IntArray:
-    """The same path with states numbered from the most used to the least."""
-    labels, inverse, count = np.unique(states, return_inverse=True, return_counts=True)
-    rank = np.empty(len(labels), np.int64)
-    rank[np.argsort(-count, kind="stable")] = np.arange(len(labels))
-    return rank[inverse]
+    """The same path with states numbered from the most used to the least, the earlier one first if used alike."""
+    _, first, inverse, count = np.unique(states, return_index=True, return_inverse=True, return_counts=True)
+    return _renumber(inverse, np.lexsort((first, -count)))
+
+
+def named_after(states: IntArray, other: IntArray) -> IntArray:
+    """The same path with states in the order of those they match on another path; those that match none come last."""
+    n_states = int(states.max()) + 1
+    matched = match(states, n_states, other, int(other.max()) + 1).state
+    matched = matched[matched >= 0]
+    return _renumber(states, np.append(matched, np.setdiff1d(np.arange(n_states), matched)))
+
+
+def _renumber(states: IntArray, order: IntArray) -> IntArray:
+    """State order[i] becomes state i."""
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[states]
 
 
 def _spread(n: int, most: int) -> IntArray:
@@ -151,7 +164,7 @@ def vote(states: Array, matches: list[Match], n_labels: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """The posterior in one segmentation, its states numbered from the most used to the least.
+    """The posterior in one segmentation, its states numbered from the most used to the least (or as in another).
 
     Quantities by draw have one row a draw, chains one after the other, and NaN where a draw does not have the state.
 
@@ -224,9 +237,11 @@ class Summary:
         return "\n  ".join([found + "; medians and 95 % intervals:", *lines])
 
 
-def summarise(draws: Iterable[Draw], states: Array) -> Summary:
-    """Sum up `draws`, of which `states` are the paths, one a row."""
+def summarise(draws: Iterable[Draw], states: Array, like: "Summary | None" = None) -> Summary:
+    """Sum up `draws`, of which `states` are the paths, one a row; states named after those of `like` if given."""
     reference = segmentation(states)
+    if like is not None:
+        reference = named_after(reference, like.states)
     matches = match_all(states, reference)
     n_draws, n_labels = len(matches), int(reference.max()) + 1
     initial, rows = np.zeros(n_labels), np.zeros((n_labels, n_labels))

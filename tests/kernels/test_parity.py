@@ -244,7 +244,7 @@ def move_cases():
         path = Trajectory(draw.states, draw.transitions.beta)
         for sweep in range(3):
             path = GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
-            cases[f"moved_path_{i}_{sweep}"], cases[f"moved_beta_{i}_{sweep}"] = path
+            cases[f"moved_path_{i}_{sweep}"], cases[f"moved_beta_{i}_{sweep}"] = path.states, path.beta
     return cases
 
 
