@@ -15,7 +15,7 @@ from ihmm.emissions._base import fields
 from ihmm.emissions.choose import choose
 from ihmm.model import Model
 from ihmm.predict import Forecast, Labelled, follow, unfold, viterbi
-from ihmm.priors import BetaPrior, HDPPrior
+from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
 from ihmm.samplers import Sampler
 from ihmm.sequences import as_array
 
@@ -63,6 +63,9 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     Notes
     -----
+    The prior on the transitions is `HDPPrior(GammaPrior(1, 5), GammaPrior(1, 0.1), BetaPrior(1, 1))`: few states rather
+    than many, rows that may be alike or not. For another one use `ihmm.Model` and `ihmm.sample`.
+
     X is one series, (n_samples, n_features) or (n_samples,), or a list of series; or several series end to end
     with their `lengths`. NaN marks a missing value.
     """
@@ -98,7 +101,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         """Draw from the posterior given X; `y` is ignored, as in all unsupervised estimators."""
         series = self._series(X, lengths, y=y, reset=True)
         self.emission_ = choose(self.emission, np.concatenate(series))
-        model = Model(self.emission_, HDPPrior(stickiness=self._stickiness()))
+        model = Model(self.emission_, HDPPrior(GammaPrior(1, 5), GammaPrior(1, 0.1), self._stickiness()))
         self.posterior_ = sample(
             model,
             series,

@@ -54,37 +54,39 @@ def dwell_times(states: Array, offsets: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def segmentation(states: Array) -> IntArray:
-    """The segmentation with the smallest expected variation of information to the draws, states ordered by use.
+    """The segmentation that agrees best with the draws, states ordered by use.
 
-    The draws themselves are candidates; the best of them is then improved by a vote: the draws' states are named after
-    its states, every step takes the name it has most often, and the result is kept as long as it comes closer.
+    Two paths agree at a step if their states there are matched, one to one, so that as many steps as possible agree.
+    The expected number of such steps is maximised: the draws themselves are candidates, and the best of them is
+    improved by matching the draws' states to its own and letting every step take the state it has most often, until
+    nothing changes. A state that only a few draws know gets no majority, nor does half of one that is split at random.
     """
     judges = states[_spread(len(states), JUDGES)]
-    n_states = judges.max(axis=1).astype(np.int64) + 1
-    entropies = [_entropy(np.bincount(judge)) for judge in judges]
-
-    def loss(candidate: Array) -> float:
-        width = int(candidate.max()) + 1
-        total = 0.0
-        for judge, n, entropy in zip(judges, n_states, entropies, strict=True):
-            counts = np.empty((n, width), np.int64)
-            count_overlap(judge, candidate, counts)
-            # VI = H(a) + H(b) − 2 I(a, b) = 2 H(a, b) − H(a) − H(b)
-            total += 2 * _entropy(counts.ravel()) - entropy - _entropy(counts.sum(axis=0))
-        return total
-
     candidates = states[_spread(len(states), CANDIDATES)]
-    losses = [loss(candidate) for candidate in candidates]
-    best, least = by_use(candidates[int(np.argmin(losses))]), min(losses)
+    agreement = [sum(_assign(judge, candidate)[2] for judge in judges) for candidate in candidates]
+    best = by_use(candidates[int(np.argmax(agreement))])
     for _ in range(ROUNDS):
-        matches = match_all(judges, best)
-        voted = by_use(np.argmax(vote(judges, matches, int(best.max()) + 1), axis=1))
-        judged = loss(voted)
-        there = np.any([found.state >= 0 for found in match_all(judges, voted)], axis=0)
-        if judged >= least or not there.all():
+        votes = np.zeros((len(best), int(best.max()) + 1))
+        for judge in judges:
+            own, theirs, _ = _assign(judge, best)
+            named = np.full(int(judge.max()) + 1, -1)
+            named[own] = theirs
+            label = named[judge]
+            here = np.flatnonzero(label >= 0)
+            votes[here, label[here]] += 1
+        voted = by_use(np.argmax(votes, axis=1))
+        if np.array_equal(voted, best):
             break
-        best, least = voted, judged
+        best = voted
     return best
+
+
+def _assign(states: Array, reference: Array) -> tuple[IntArray, IntArray, int]:
+    """Pairs of states of two paths, one to one, that agree at as many steps as possible, and at how many."""
+    counts = np.empty((int(states.max()) + 1, int(reference.max()) + 1), np.int64)
+    count_overlap(states, reference, counts)
+    own, theirs = linear_sum_assignment(counts, maximize=True)
+    return own, theirs, int(counts[own, theirs].sum())
 
 
 def by_use(states: Array) -> IntArray:
@@ -111,12 +113,6 @@ def _renumber(states: IntArray, order: IntArray) -> IntArray:
 def _spread(n: int, most: int) -> IntArray:
     """At most `most` of n draws, evenly spread."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
-
-
-def _entropy(counts: IntArray) -> float:
-    """Entropy of the shares, in nats."""
-    shares = counts[counts > 0] / counts.sum()
-    return -float(shares @ np.log(shares))
 
 
 # Labels
@@ -171,7 +167,7 @@ class Summary:
     Attributes
     ----------
     states
-        (total T,): the segmentation with the smallest expected variation of information to the draws.
+        (total T,): the segmentation that agrees best with the draws.
     probabilities
         (total T, n_states): in what share of the draws, labels matched, a step is in a state.
     matches
