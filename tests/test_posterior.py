@@ -510,3 +510,39 @@ def test_the_tree_can_be_written_to_netcdf(tmp_path):
     with xarray.open_datatree(tmp_path / "run.nc", engine="h5netcdf") as read:
         assert read.attrs["seed"] == str(2**100)
         np.testing.assert_array_equal(read["posterior"]["states"], tree["posterior"]["states"])
+
+
+# Fewer draws
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_thinning_keeps_every_so_many_draws(posterior, whole):
+    original = posterior if whole else interrupted_posterior()
+    thinned = original.thin(2)
+    for draws, all_draws in zip(thinned.draws, original.draws, strict=True):
+        assert len(draws) == -(-len(all_draws) // 2)
+        for i, draw in enumerate(draws):
+            assert draw.hyper == all_draws[2 * i].hyper
+            for array, original_array in zip(arrays_of(draw), arrays_of(all_draws[2 * i]), strict=True):
+                np.testing.assert_array_equal(array, original_array)
+    for name, trace in thinned.traces.items():
+        np.testing.assert_array_equal(trace, original.traces[name][:, ::2])
+
+
+def test_thinning_takes_a_whole_number(posterior):
+    with pytest.raises(ValueError, match="every"):
+        posterior.thin(0)
+
+
+# Missing values
+
+
+def test_missing_values_come_back(tmp_path):
+    y = np.where(np.arange(20) % 5 == 2, np.nan, REAL[0])
+    original = draw_some(y=[y, REAL[1]])
+    original.save(tmp_path / "run")
+    loaded = ihmm.Posterior.load(tmp_path / "run")
+    assert_same(original, loaded)
+    expected = np.concatenate([y, REAL[1]])
+    np.testing.assert_array_equal(loaded.data.values, expected)
+    np.testing.assert_array_equal(loaded.to_datatree()["observed_data"]["y"], expected)

@@ -184,6 +184,16 @@ class Posterior:
             return self._states.reshape(-1, self._states.shape[2])
         return np.concatenate([path[: len(record)] for path, record in zip(self._states, self._records, strict=True)])
 
+    def thin(self, every: int) -> "Posterior":
+        """One draw in `every`, beginning with the first, to save memory and time."""
+        every = _checks.count("every (draws of which one is kept)", every)
+        records = [
+            Record.of(record.chain, draws[::every], {name: trace[::every] for name, trace in record.traces.items()})
+            for record, draws in zip(self._records, self.draws, strict=True)
+        ]
+        states = self._states[:, ::every].copy()
+        return Posterior(self.model, self.data, states, records, sampler=self.sampler, seed=self.seed)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder of JSON and NumPy arrays. One that holds a saved posterior is replaced, no other is.
 

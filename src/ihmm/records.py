@@ -30,8 +30,7 @@ class Record:
         return len(self.n_states)
 
     @classmethod
-    def of(cls, chain: int, kept: Sequence[tuple[Draw, SweepInfo]]) -> "Record":
-        draws = [draw for draw, _ in kept]
+    def of(cls, chain: int, draws: Sequence[Draw], traces: dict[str, Array]) -> "Record":
         return cls(
             chain,
             np.array([draw.n_states for draw in draws]),
@@ -39,7 +38,7 @@ class Record:
             np.concatenate([draw.transitions.initial for draw in draws]),
             np.concatenate([draw.transitions.rows.ravel() for draw in draws]),
             join(*(draw.phi for draw in draws)),
-            _traces(kept),
+            traces,
         )
 
 
@@ -98,7 +97,7 @@ class Recorder:
         self._kept.append((draw._replace(states=self.states[:0]), info))
 
     def record(self) -> Record:
-        return Record.of(self.chain, self._kept)
+        return Record.of(self.chain, [draw for draw, _ in self._kept], _traces(self._kept))
 
 
 def gather(recorders: Sequence[Recorder], block: Array) -> tuple[Array, list[Record]]:
