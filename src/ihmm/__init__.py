@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from ihmm.emissions import Categorical as Categorical
     from ihmm.emissions import ConjugateEmission as ConjugateEmission
     from ihmm.emissions import Emission as Emission
+    from ihmm.emissions import MultivariateNormal as MultivariateNormal
     from ihmm.emissions import Normal as Normal
     from ihmm.emissions import NormalMean as NormalMean
+    from ihmm.emissions import Poisson as Poisson
     from ihmm.estimator import InfiniteHMM as InfiniteHMM
     from ihmm.model import Draw as Draw
     from ihmm.model import Model as Model
@@ -46,9 +48,11 @@ _HOME = {
     "HDPPrior": "ihmm.priors",
     "InfiniteHMM": "ihmm.estimator",
     "Model": "ihmm.model",
+    "MultivariateNormal": "ihmm.emissions",
     "Normal": "ihmm.emissions",
     "NormalMean": "ihmm.emissions",
     "ParticleGibbs": "ihmm.samplers",
+    "Poisson": "ihmm.emissions",
     "Posterior": "ihmm.posterior",
     "datasets": "ihmm.datasets",
     "iterate": "ihmm.chain",

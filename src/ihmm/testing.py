@@ -283,6 +283,8 @@ class _Evidence:
         self._known: dict[Partition, float] = {}
         self._y, self._missing = data.y, data.missing if data.missing is not None else np.zeros(len(data.y), bool)
         closed = provides(model.emission, "log_evidence")
+        if provides(model.emission, "collapsed"):  # which may say no to data with missing values
+            closed = closed and model.collapsed(data) is not None
         self._closed_form = model.emission.log_evidence if closed else None  # type: ignore[attr-defined]
         if self._closed_form is None:
             phi = model.emission.sample_prior(np.random.default_rng(1), EVIDENCE_DRAWS)

@@ -5,12 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ihmm.emissions import Categorical, Normal, NormalMean
+from ihmm.emissions import Categorical, MultivariateNormal, Normal, NormalMean, Poisson
 from ihmm.kernels import direct
 from ihmm.samplers.direct_assignment import FAMILIES
 
 QUICK = settings(max_examples=40, deadline=None, derandomize=True)
-EMISSIONS = [Normal(1.0, 0.5, 3.0, 2.0), NormalMean(0.7, 1.0, 2.0), Categorical(4, 0.6)]
+EMISSIONS = [
+    Normal(1.0, 0.5, 3.0, 2.0),
+    NormalMean(0.7, 1.0, 2.0),
+    Categorical(4, 0.6),
+    Poisson(2.0, 0.3),
+    MultivariateNormal(3, [1.0, 0.0, -2.0], 0.5, 5.5, [[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.7]]),
+    MultivariateNormal(3, [1.0, 0.0, -2.0], 0.5, 5.5, [2.0, 1.0, 0.7], covariance="diagonal"),
+]
 every_family = pytest.mark.parametrize("emission", EMISSIONS, ids=repr)
 
 
@@ -20,12 +27,12 @@ def observations(emission, n, seed):
     return emission.sample_observations(rng, states, emission.sample_prior(rng, 3)), states
 
 
-def log_predictive(emission, before, value):
-    """log p(value | before), by way of the sufficient statistics."""
-    collapsed = emission.collapsed(np.append(before, value).astype(before.dtype))
+def log_predictive(emission, y):
+    """log p(the last of y | those before), by way of the sufficient statistics."""
+    collapsed = emission.collapsed(y)
     family, statistics = FAMILIES[collapsed.family], np.zeros((1, collapsed.size))
-    direct.gather_statistics(family, statistics, collapsed.values[:-1], np.zeros(len(before), np.int64))
-    return direct.log_predictive(family, collapsed.prior, statistics[0], collapsed.values[-1])
+    direct.gather_statistics(family, statistics, collapsed.values[:-1], np.zeros(len(y) - 1, np.int64))
+    return direct.log_predictive(family, collapsed.prior, statistics[0], collapsed.values, len(y) - 1)
 
 
 @every_family
@@ -34,7 +41,7 @@ def log_predictive(emission, before, value):
 def test_the_predictive_is_the_ratio_of_evidences(emission, n, seed):
     y, _ = observations(emission, n + 1, seed)
     expected = emission.log_evidence(y) - (emission.log_evidence(y[:-1]) if n else 0.0)
-    assert log_predictive(emission, y[:-1], y[-1]) == pytest.approx(expected, rel=1e-8, abs=1e-8)
+    assert log_predictive(emission, y) == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
 
 @every_family
@@ -58,10 +65,42 @@ def test_an_observation_taken_away_again_leaves_no_trace(emission):
     collapsed = emission.collapsed(y)
     family, statistic = FAMILIES[collapsed.family], np.zeros(collapsed.size)
     history = [statistic.copy()]
-    for value in collapsed.values:
-        direct.change_statistics(family, statistic, value, 1.0)
+    for t in range(20):
+        direct.change_statistics(family, statistic, collapsed.values, t, 1.0)
         history.append(statistic.copy())
-    for value, before in zip(collapsed.values[::-1], history[-2::-1], strict=True):
-        direct.change_statistics(family, statistic, value, -1.0)
+    for t in reversed(range(20)):
+        before = history[t]
+        direct.change_statistics(family, statistic, collapsed.values, t, -1.0)
         np.testing.assert_allclose(statistic, before, rtol=1e-9, atol=1e-9)
     assert not statistic.any()
+
+
+def test_columns_with_missing_values_are_judged_by_the_others():
+    emission = EMISSIONS[-1]
+    y, _ = observations(emission, 25, seed=3)
+    y[np.random.default_rng(4).random(y.shape) < 0.3] = np.nan
+    y[7] = np.nan
+    for t in range(1, 26):
+        expected = emission.log_evidence(y[:t]) - emission.log_evidence(y[: t - 1])
+        assert log_predictive(emission, y[:t]) == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
+@every_family
+def test_a_step_that_is_missing_is_worth_nothing(emission):
+    y, _ = observations(emission, 10, seed=5)
+    collapsed = emission.collapsed(y)
+    values = np.array(collapsed.values)
+    values[3] = np.nan
+    family, statistics = FAMILIES[collapsed.family], np.zeros((1, collapsed.size))
+    direct.gather_statistics(family, statistics, values, np.zeros(10, np.int64))
+    assert statistics[0, 0] == 9
+    assert direct.log_predictive(family, collapsed.prior, statistics[0], values, 3) == 0.0
+
+
+@pytest.mark.parametrize("y", [0, 1, 999_000, 1_000_000])
+@pytest.mark.parametrize("shape", [3.0, 17.0, 4e11])
+def test_counts_keep_their_precision_in_long_series(shape, y):
+    # Γ(shape + y) / Γ(shape) y! is a product of y fractions
+    rate, i = shape / 1e6, np.arange(y)
+    expected = np.log((shape + i) / (i + 1)).sum() - shape * np.log1p(1 / rate) - y * np.log1p(rate)
+    assert direct.log_negative_binomial(shape, rate, float(y)) == pytest.approx(expected, abs=1e-6)

@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 
 import ihmm
 from ihmm.emissions.normal import NormalPhi
+from ihmm.emissions.poisson import PoissonPhi
 from ihmm.kernels import forward_backward as fb
 from ihmm.samplers.beam import empty_messages
 
@@ -175,3 +176,43 @@ class TestAgainstHmmlearn:
         value = fb.most_probable_path(np.log(density), sequence, np.log(initial), np.log(rows), found)
         assert value == pytest.approx(best, abs=1e-9)
         np.testing.assert_array_equal(found, path)
+
+
+class TestEarthquakes:
+    """Annual counts of major earthquakes, 1900 to 2006: maximum-likelihood fits in Zucchini and MacDonald (2009), §3.2.
+
+    The initial law is the stationary one. Parameters are printed with a few digits, at a maximum of the likelihood.
+    """
+
+    # fmt: off
+    COUNTS = np.array([
+        13, 14, 8, 10, 16, 26, 32, 27, 18, 32, 36, 24, 22, 23, 22, 18, 25, 21, 21, 14, 8, 11, 14, 23, 18, 17, 19, 20,
+        22, 19, 13, 26, 13, 14, 22, 24, 21, 22, 26, 21, 23, 24, 27, 41, 31, 27, 35, 26, 28, 36, 39, 21, 17, 22, 17, 19,
+        15, 34, 10, 15, 22, 18, 15, 20, 15, 22, 19, 16, 30, 27, 29, 23, 20, 16, 21, 21, 25, 16, 18, 15, 18, 14, 10, 15,
+        8, 15, 6, 11, 8, 7, 18, 16, 13, 12, 13, 20, 15, 16, 12, 18, 15, 16, 13, 15, 16, 11, 11,
+    ])
+    # fmt: on
+
+    @pytest.mark.parametrize(
+        ("rates", "rows", "score"),
+        [
+            ([15.472, 26.125], [[0.9340, 0.0660], [0.1285, 0.8715]], -342.3183),
+            (
+                [13.146, 19.721, 29.714],
+                [[0.955, 0.024, 0.021], [0.050, 0.899, 0.051], [0.0, 0.197, 0.803]],
+                -329.4603,
+            ),
+        ],
+        ids=["two states", "three states"],
+    )
+    def test_the_likelihood_is_the_published_one(self, rates, rows, score):
+        assert self.COUNTS.mean() == pytest.approx(19.36, abs=0.005)
+        assert self.COUNTS.var(ddof=1) == pytest.approx(51.57, abs=0.005)
+        rows = np.array(rows)
+        stationary = np.linalg.solve((np.eye(len(rows)) - rows + 1).T, np.ones(len(rows)))
+        density = np.exp(ihmm.Poisson().log_density(self.COUNTS, PoissonPhi(np.array(rates))))
+        sequence = np.full(len(self.COUNTS), -1)
+        sequence[0] = 0
+        filtered = np.empty(density.shape)
+        found = fb.filter_forward(np.ascontiguousarray(density), sequence, stationary, rows, filtered)
+        assert found == pytest.approx(score, abs=2e-4)

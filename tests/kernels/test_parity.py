@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ihmm.kernels
-from ihmm.emissions import Categorical, Normal, NormalMean
+from ihmm.emissions import Categorical, MultivariateNormal, Normal, NormalMean, Poisson
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
 from ihmm.kernels import conditionals, counts, csmc, draws, forward_backward, sticks
 from ihmm.model import Hyper, Model
@@ -177,7 +177,14 @@ def pass_cases():
     y = [rng.uniform(-6, 6, 25), rng.uniform(-6, 6, 15)]
     infinite = HDPPrior(GammaPrior(), GammaPrior(), BetaPrior())
     finite = FinitePrior(6, GammaPrior(), GammaPrior(), BetaPrior())
-    mean, normal, symbols = NormalMean(0.5, scale=3.0), Normal(), Categorical(7)
+    mean, normal, symbols, counts = NormalMean(0.5, scale=3.0), Normal(), Categorical(7), Poisson()
+    full, diagonal = MultivariateNormal(2), MultivariateNormal(2, covariance="diagonal")
+    form = {
+        symbols: lambda part: np.round(abs(part)),
+        counts: lambda part: np.round(abs(part)),
+        full: lambda part: np.stack([part, part[::-1]], axis=1),
+        diagonal: lambda part: np.stack([part, part[::-1]], axis=1),
+    }
     for i, (emission, prior, sampler) in enumerate(
         [
             (mean, infinite, ParticleGibbs(4, threshold=0.3)),
@@ -190,10 +197,13 @@ def pass_cases():
             (mean, infinite, DirectAssignment()),
             (normal, finite, DirectAssignment()),
             (symbols, infinite, DirectAssignment()),
+            (counts, infinite, DirectAssignment()),
+            (full, infinite, DirectAssignment()),
+            (diagonal, infinite, DirectAssignment()),
         ]
     ):
         model = Model(emission, prior)
-        data = model.observe([np.round(abs(part)) if emission is symbols else part for part in y])
+        data = model.observe([form.get(emission, np.asarray)(part) for part in y])
         rng = np.random.default_rng([5, i])
         draw = initial_draw(rng, data, model, np.arange(40) % 3)
         for sweep in range(2):
@@ -237,7 +247,17 @@ def chain_cases():
 def move_cases():
     rng, cases = np.random.default_rng(8), {}
     real = np.repeat([0.0, 3.0, 0.0], 12) + rng.normal(0, 0.3, 36)
-    for i, (emission, y) in enumerate([(Normal(), real), (NormalMean(0.3), real), (Categorical(3), real > 1)]):
+    rows = np.stack([real, rng.normal(size=36)], axis=1)
+    for i, (emission, y) in enumerate(
+        [
+            (Normal(), real),
+            (NormalMean(0.3), real),
+            (Categorical(3), real > 1),
+            (Poisson(), np.round(5 * abs(real))),
+            (MultivariateNormal(2), rows),
+            (MultivariateNormal(2, covariance="diagonal"), rows),
+        ]
+    ):
         model = Model(emission, HDPPrior(stickiness=0.3))
         data = model.observe(y)
         draw = initial_draw(rng, data, model, rng.integers(3, size=36))

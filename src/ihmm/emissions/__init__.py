@@ -2,7 +2,17 @@
 
 from ihmm.emissions._base import ConjugateEmission, Emission
 from ihmm.emissions.categorical import Categorical
+from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.normal_mean import NormalMean
+from ihmm.emissions.poisson import Poisson
 
-__all__ = ["Categorical", "ConjugateEmission", "Emission", "Normal", "NormalMean"]
+__all__ = [
+    "Categorical",
+    "ConjugateEmission",
+    "Emission",
+    "MultivariateNormal",
+    "Normal",
+    "NormalMean",
+    "Poisson",
+]

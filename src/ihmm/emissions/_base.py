@@ -46,7 +46,7 @@ class Emission(Protocol):
 
         It then takes the place of `resample`, which only makes the first φ of a chain and need not be exact.
         """
-        ...
+        return None  # a body, so that type checkers do not ask every emission for this method
 
     def complete(self, rng: np.random.Generator, y: Array, states: IntArray, phi: Phi) -> Array:
         """Needed if `validate` lets rows pass that have some of their values missing: a copy of such rows with those
@@ -86,9 +86,9 @@ class Emission(Protocol):
 class Collapsed(NamedTuple):
     """Observations and prior of a conjugate family as compiled code reads them."""
 
-    family: str  # "normal_mean", "normal" or "categorical"
+    family: str  # "normal_mean", "normal", "categorical", "poisson", "diagonal_normal" or "full_normal"
     prior: FloatArray
-    values: FloatArray  # (T,)
+    values: FloatArray  # (T,), or (T, D) for the last two
     size: int  # numbers that hold a state's sufficient statistics
 
 

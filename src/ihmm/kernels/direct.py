@@ -1,18 +1,22 @@
 """Direct-assignment Gibbs (Teh et al. 2006; sticky: Fox et al.): one s_t at a time, π and φ integrated out.
 
 A conjugate family is known here by its number, its prior parameters and the sufficient statistics of each state: what
-the observations given to a state so far say about the next one.
+the observations given to a state so far say about the next one. Families of one number a step are here and have a
+prior and values of one dimension; those of several have two, and are in `rows`. As the compiler knows dimensions, it
+leaves out of each what is for the other.
 """
 
 import math
 
 import numpy as np
 
+from ihmm.kernels import rows
 from ihmm.kernels._jit import jit
+from ihmm.kernels.counts import log_ratio
 from ihmm.kernels.draws import FLOOR, draw_index, split
 from ihmm.kernels.sticks import ENDLESS
 
-NORMAL_MEAN, NORMAL, CATEGORICAL = 0, 1, 2
+NORMAL_MEAN, NORMAL, CATEGORICAL, POISSON = 0, 1, 2, 3
 
 
 @jit
@@ -24,6 +28,7 @@ def reassign(
     concentration, alpha, kappa = mass
     capacity = len(visits)
     weight = np.empty(capacity + 1)
+    nothing = np.zeros(statistics.shape[1])  # the statistics of a new state
     while t < len(states):
         fresh = 0
         while fresh < capacity and visits[fresh] > 0:
@@ -39,7 +44,7 @@ def reassign(
         if following >= 0:
             counts[state + 1, following] -= 1
         visits[state] -= 1
-        change_statistics(family, statistics[state], values[t], -1.0)
+        change_statistics(family, statistics[state], values, t, -1.0)
         if visits[state] == 0:
             beta[capacity] += beta[state]
             beta[state] = 0.0
@@ -60,13 +65,13 @@ def reassign(
                     leave += kappa + stays if k == following else 0.0
                     leave /= counts[k + 1].sum() + concentration + stays
                 weight[k] = math.log(max(arrive * leave, FLOOR))
-                weight[k] += log_predictive(family, prior, statistics[k], values[t])
+                weight[k] += log_predictive(family, prior, statistics[k], values, t)
                 top = max(top, weight[k])
         weight[capacity] = -math.inf
         if n_visited < n_total:
             leave = 1.0 if following < 0 else alpha * beta[following] / concentration
             weight[capacity] = math.log(max(into * beta[capacity] * leave, FLOOR))
-            weight[capacity] += log_predictive(family, prior, np.zeros_like(statistics[0]), values[t])
+            weight[capacity] += log_predictive(family, prior, nothing, values, t)
             top = max(top, weight[capacity])
         for k in range(capacity + 1):
             weight[k] = math.exp(weight[k] - top)
@@ -85,7 +90,7 @@ def reassign(
         if following >= 0:
             counts[state + 1, following] += 1
         visits[state] += 1
-        change_statistics(family, statistics[state], values[t], 1.0)
+        change_statistics(family, statistics[state], values, t, 1.0)
         t += 1
     return t
 
@@ -107,13 +112,21 @@ def draw_share(stream, gamma, n_total, n_visited):
 def gather_statistics(family, statistics, values, states):
     """Give every state its observations."""
     for t in range(len(states)):
-        change_statistics(family, statistics[states[t]], values[t], 1.0)
+        change_statistics(family, statistics[states[t]], values, t, 1.0)
 
 
 @jit
-def change_statistics(family, statistic, y, sign):
-    """Add an observation to a state (sign 1) or take it away (sign −1). The first entry is the number of them; those
-    that are missing, NaN, do not count."""
+def change_statistics(family, statistic, values, t, sign):
+    """Give the observation of step t to a state (sign 1) or take it away (sign −1). The first entry is the number of
+    them; those that are missing, NaN, do not count."""
+    if values.ndim == 2:
+        rows.change_statistics(family, statistic, values, t, sign)
+    else:
+        change_number(family, statistic, values[t], sign)
+
+
+@jit
+def change_number(family, statistic, y, sign):
     if math.isnan(y):
         return
     statistic[0] += sign
@@ -121,17 +134,24 @@ def change_statistics(family, statistic, y, sign):
         statistic[1 + int(y)] += sign
     elif statistic[0] < 0.5:  # no observation is left, and no rounding either
         statistic[1:] = 0.0
-    elif family == NORMAL_MEAN:
-        statistic[1] += sign * y
-    else:  # NORMAL: mean and sum of squared deviations
+    elif family == NORMAL:  # mean and sum of squared deviations
         n, mean = statistic[0], statistic[1]
         statistic[1] += sign * (y - mean) / n
         statistic[2] = max(statistic[2] + sign * (y - mean) * (y - statistic[1]), 0.0)
+    else:  # NORMAL_MEAN, POISSON
+        statistic[1] += sign * y
 
 
 @jit
-def log_predictive(family, prior, statistic, y):
-    """log p(y | the observations of a state)."""
+def log_predictive(family, prior, statistic, values, t):
+    """log p(y_t | the observations of a state)."""
+    if values.ndim == 2:
+        return rows.log_predictive(family, prior, statistic, values, t)
+    return log_predictive_of_number(family, prior, statistic, values[t])
+
+
+@jit
+def log_predictive_of_number(family, prior, statistic, y):
     if math.isnan(y):
         return 0.0
     n = statistic[0]
@@ -142,6 +162,8 @@ def log_predictive(family, prior, statistic, y):
         center = (prior[1] / prior[2] + statistic[1] / prior[0]) / precision
         variance = prior[0] + 1.0 / precision
         return -0.5 * ((y - center) ** 2 / variance + math.log(2.0 * math.pi * variance))
+    if family == POISSON:  # prior: shape, rate
+        return log_negative_binomial(prior[0] + statistic[1], prior[1] + n, y)
     # NORMAL, prior: mean, strength, shape, rate
     strength, shape = prior[1] + n, prior[2] + 0.5 * n
     center = (prior[1] * prior[0] + n * statistic[1]) / strength
@@ -149,3 +171,10 @@ def log_predictive(family, prior, statistic, y):
     scale = 2.0 * rate * (1.0 + 1.0 / strength)
     constant = math.lgamma(shape + 0.5) - math.lgamma(shape) - 0.5 * math.log(math.pi * scale)
     return constant - (shape + 0.5) * math.log1p((y - center) ** 2 / scale)
+
+
+@jit
+def log_negative_binomial(shape, rate, y):
+    """log of the probability of a count whose mean is Gamma(shape, rate)."""
+    rise = -log_ratio(shape, y) if shape > 16.0 else math.lgamma(shape + y) - math.lgamma(shape)
+    return rise - math.lgamma(y + 1.0) - shape * math.log1p(1.0 / rate) - y * math.log1p(rate)

@@ -12,12 +12,14 @@ import math
 
 import numpy as np
 
+from ihmm.kernels import rows
 from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.direct import (
     CATEGORICAL,
     NORMAL,
     NORMAL_MEAN,
+    POISSON,
     change_statistics,
     gather_statistics,
     log_predictive,
@@ -48,7 +50,7 @@ def merge_best_first(family, prior, statistics, counts, beta, gamma, concentrati
                         best, first, second = gain, a, b
         if first < 0:
             return becomes
-        combine(family, statistics[first], statistics[second], statistics[first])
+        combine(family, prior, statistics[first], statistics[second], statistics[first])
         beta[first] += beta[second]
         for k in range(n_states):
             counts[first + 1, k] += counts[second + 1, k]
@@ -96,17 +98,17 @@ def split_in_two(stream, family, prior, size, values, states, k, new):
     steps = steps_of(states, k)
     first, second = steps[int(uniform(stream) * len(steps))], steps[int(uniform(stream) * len(steps))]
     judge = np.zeros((2, size))
-    change_statistics(family, judge[0], values[first], 1.0)
-    change_statistics(family, judge[1], values[second], 1.0)
+    change_statistics(family, judge[0], values, first, 1.0)
+    change_statistics(family, judge[1], values, second, 1.0)
     for scan in range(SCANS):
         sides = np.zeros((2, size))
         for t in steps:
-            stay = log_predictive(family, prior, judge[0], values[t])
-            side = 1 if log_predictive(family, prior, judge[1], values[t]) > stay else 0
+            stay = log_predictive(family, prior, judge[0], values, t)
+            side = 1 if log_predictive(family, prior, judge[1], values, t) > stay else 0
             states[t] = new if side == 1 else k
-            change_statistics(family, sides[side], values[t], 1.0)
+            change_statistics(family, sides[side], values, t, 1.0)
             if scan == 0 and t != first and t != second:
-                change_statistics(family, judge[side], values[t], 1.0)
+                change_statistics(family, judge[side], values, t, 1.0)
         judge = sides
     if judge[0, 0] > 0.0 and judge[1, 0] > 0.0:
         return True
@@ -131,7 +133,7 @@ def steps_of(states, k):
 def merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, becomes, a, b):
     """What taking state b for state a adds to the logarithm of the joint probability."""
     together = np.empty(statistics.shape[1])
-    combine(family, statistics[a], statistics[b], together)
+    combine(family, prior, statistics[a], statistics[b], together)
     gain = log_evidence(family, prior, together)
     gain -= log_evidence(family, prior, statistics[a]) + log_evidence(family, prior, statistics[b])
     gain += math.log(beta[a]) + math.log(beta[b]) - 2.0 * math.log(beta[a] + beta[b]) - math.log(gamma)
@@ -173,9 +175,11 @@ def rising(x, n):
 
 
 @jit
-def combine(family, first, second, together):
+def combine(family, prior, first, second, together):
     """The statistics of two states' observations taken together; `together` may be one of the two."""
-    if family == NORMAL:  # number, mean, sum of squared deviations
+    if prior.ndim == 2:
+        rows.combine(family, prior, first, second, together)
+    elif family == NORMAL:  # number, mean, sum of squared deviations
         number = first[0] + second[0]
         gap, share = second[1] - first[1], second[0] / max(number, 1.0)
         together[2] = first[2] + second[2] + gap * gap * first[0] * share
@@ -189,6 +193,13 @@ def combine(family, first, second, together):
 @jit
 def log_evidence(family, prior, statistic):
     """log ∫ Π f(y_t|φ) H(dφ) of a state's observations, up to terms that merging leaves alone."""
+    if prior.ndim == 2:
+        return rows.log_evidence(family, prior, statistic)
+    return log_evidence_of_numbers(family, prior, statistic)
+
+
+@jit
+def log_evidence_of_numbers(family, prior, statistic):
     n = statistic[0]
     if family == CATEGORICAL:  # prior: concentration, number of symbols
         value = -rising(prior[0] * prior[1], n)
@@ -199,6 +210,9 @@ def log_evidence(family, prior, statistic):
         total = statistic[1] - n * prior[1]
         precision = 1.0 / prior[2] + n / prior[0]
         return 0.5 * (total * total / (prior[0] * prior[0] * precision) - math.log(prior[2] * precision))
+    if family == POISSON:  # prior: shape, rate
+        shape = prior[0] + statistic[1]
+        return rising(prior[0], statistic[1]) + prior[0] * math.log(prior[1]) - shape * math.log(prior[1] + n)
     # NORMAL, prior: mean, strength, shape, rate
     strength, shape = prior[1] + n, prior[2] + 0.5 * n
     rate = prior[3] + 0.5 * statistic[2] + 0.5 * prior[1] * n / strength * (statistic[1] - prior[0]) ** 2

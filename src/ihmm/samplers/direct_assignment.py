@@ -5,13 +5,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm.emissions._base import provides
-from ihmm.kernels import direct
+from ihmm.kernels import direct, rows
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.model import Data, Draw, Model
 from ihmm.samplers._base import PassInfo, Path, sequence_starts
 from ihmm.sticks import new_stream, total_states
 
-FAMILIES = {"normal_mean": direct.NORMAL_MEAN, "normal": direct.NORMAL, "categorical": direct.CATEGORICAL}
+FAMILIES = {
+    "normal_mean": direct.NORMAL_MEAN,
+    "normal": direct.NORMAL,
+    "categorical": direct.CATEGORICAL,
+    "poisson": direct.POISSON,
+    "diagonal_normal": rows.DIAGONAL,
+    "full_normal": rows.FULL,
+}
 SPARE = 16  # new states that fit before the arrays must grow
 
 

@@ -1,0 +1,84 @@
+"""Normal rows with independent columns: `Normal`, once for each of them."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ihmm._typing import FloatArray, IntArray
+from ihmm.emissions._base import Collapsed
+from ihmm.emissions.normal import Normal, NormalPhi
+
+
+class DiagonalPhi(NamedTuple):
+    mean: FloatArray  # (K, D)
+    variance: FloatArray  # (K, D)
+
+
+@dataclass(frozen=True)
+class DiagonalNormal:
+    """What `MultivariateNormal` does with covariance="diagonal". A missing value is left out of its column."""
+
+    columns: tuple[Normal, ...]
+
+    def log_density(self, y: FloatArray, phi: DiagonalPhi) -> FloatArray:
+        out = np.zeros((len(phi.mean), len(y)))
+        for d, column in enumerate(self.columns):
+            out += _known(column.log_density(y[:, d], _column(phi, d)).T)
+        return out.T
+
+    def log_density_at(self, y: FloatArray, states: IntArray, phi: DiagonalPhi) -> FloatArray:
+        out = np.zeros(len(y))
+        for d, column in enumerate(self.columns):
+            out += _known(column.log_density_at(y[:, d], states, _column(phi, d)))
+        return out
+
+    def log_marginal(self, y: FloatArray) -> FloatArray:
+        out = np.zeros(len(y))
+        for d, column in enumerate(self.columns):
+            out += _known(column.log_marginal(y[:, d]))
+        return out
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> DiagonalPhi:
+        return _stack([column.sample_prior(rng, n) for column in self.columns])
+
+    def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> DiagonalPhi:
+        known = ~np.isnan(y)
+        return _stack(
+            [
+                column.resample(rng, y[known[:, d], d], states[known[:, d]], n_states)
+                for d, column in enumerate(self.columns)
+            ]
+        )
+
+    def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: DiagonalPhi) -> DiagonalPhi:
+        return self.resample(rng, y, states, len(phi.mean))
+
+    def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: DiagonalPhi) -> FloatArray:
+        noise = rng.standard_normal((len(states), len(self.columns)))
+        return phi.mean[states] + np.sqrt(phi.variance)[states] * noise
+
+    def log_prior(self, phi: DiagonalPhi) -> FloatArray:
+        return np.asarray(np.sum([column.log_prior(_column(phi, d)) for d, column in enumerate(self.columns)], axis=0))
+
+    def log_evidence(self, y: FloatArray) -> float:
+        return sum(column.log_evidence(y[~np.isnan(y[:, d]), d]) for d, column in enumerate(self.columns))
+
+    def collapsed(self, y: FloatArray) -> Collapsed:
+        prior = np.array([[column.mean, column.strength, column.shape, column.rate] for column in self.columns])
+        return Collapsed("diagonal_normal", np.ascontiguousarray(prior.T), y, size=1 + 3 * len(self.columns))
+
+
+def _column(phi: DiagonalPhi, d: int) -> NormalPhi:
+    return NormalPhi(phi.mean[:, d], phi.variance[:, d])
+
+
+def _stack(columns: list[NormalPhi]) -> DiagonalPhi:
+    return DiagonalPhi(
+        np.stack([column.mean for column in columns], axis=1), np.stack([column.variance for column in columns], axis=1)
+    )
+
+
+def _known(log_density: FloatArray) -> FloatArray:
+    """What is missing says nothing: its density is 1."""
+    return np.where(np.isnan(log_density), 0.0, log_density)

@@ -1,0 +1,255 @@
+"""Normal rows with full covariance: μ | Σ ~ N(m, Σ/κ), Σ ~ InverseWishart(ν, S)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import lgamma
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ihmm._typing import FloatArray, IntArray
+from ihmm.emissions._base import Collapsed, Emission
+from ihmm.emissions.normal import LOG_2PI
+
+BLOCK = 1 << 17  # numbers whitened at a time: they fit the cache
+# Multiplications up to which BLAS does not call on threads of its own: chains are threads already, and would be held up
+SMALL = 1 << 18
+LEAST = 1e-200  # χ² below which a variance would no longer be a number
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+class FullPhi(NamedTuple):
+    mean: FloatArray  # (K, D)
+    covariance: FloatArray  # (K, D, D)
+
+
+@dataclass(frozen=True, eq=False)
+class FullNormal:
+    """What `MultivariateNormal` does with covariance="full".
+
+    A row with missing values has the density of its others. Given φ, the missing ones are normal too: `update` draws
+    them, and then φ from its conjugate posterior, which together leave the law of φ | y, s invariant.
+    """
+
+    mean: FloatArray  # (D,)
+    strength: float
+    dof: float
+    scale: FloatArray  # (D, D)
+
+    def log_density(self, y: FloatArray, phi: FullPhi) -> FloatArray:
+        out = np.empty((len(phi.mean), len(y)))
+        for rows, known in patterns(y):
+            block, mean = y[rows][:, known], phi.mean[:, known]
+            factor = cholesky(phi.covariance[:, known][:, :, known])
+            constant = mean.shape[1] * LOG_2PI + log_det(factor)
+            out[:, rows] = square_distances(block, mean, factor) + constant[:, None]
+        out *= -0.5
+        return out.T
+
+    def log_density_at(self, y: FloatArray, states: IntArray, phi: FullPhi) -> FloatArray:
+        return Emission.log_density_at(self, y, states, phi)  # type: ignore[arg-type]
+
+    def log_marginal(self, y: FloatArray) -> FloatArray:
+        # Student t with ν − D + 1 degrees of freedom, in as many dimensions as the row has values
+        dof, spread = self.dof - len(self.mean) + 1, 1 + 1 / self.strength
+        out = np.empty(len(y))
+        for rows, known in patterns(y):
+            gap = y[rows][:, known] - self.mean[known]
+            factor, size = cholesky(self.scale[known][:, known]), gap.shape[1]
+            constant = lgamma((dof + size) / 2) - lgamma(dof / 2)
+            constant -= 0.5 * (size * np.log(np.pi * spread) + float(log_det(factor)))
+            distance = np.square(np.linalg.solve(factor, gap.T)).sum(axis=0)
+            out[rows] = constant - 0.5 * (dof + size) * np.log1p(distance / spread)
+        return out
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> FullPhi:
+        size = len(self.mean)
+        root = np.broadcast_to(self._root, (n, size, size))
+        return draw(rng, np.broadcast_to(self.mean, (n, size)), np.full(n, self.strength), np.full(n, self.dof), root)
+
+    def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> FullPhi:
+        """A missing value is taken for the average of its column in its state: good enough to begin with."""
+        return self._resample(rng, fill_averages(y, states, n_states, self.mean), states, n_states)
+
+    def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FullPhi:
+        return self._resample(rng, draw_missing(rng, y, states, phi), states, len(phi.mean))
+
+    def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: FullPhi) -> FloatArray:
+        y = rng.standard_normal((len(states), len(self.mean)))
+        factor = cholesky(phi.covariance)
+        for k in np.unique(states):
+            here = states == k
+            y[here] = phi.mean[k] + y[here] @ factor[k].T
+        return y
+
+    def log_prior(self, phi: FullPhi) -> FloatArray:
+        size, dof = len(self.mean), self.dof
+        factor = cholesky(phi.covariance)
+        # tr(S Σ⁻¹) + κ (μ − m)ᵀ Σ⁻¹ (μ − m) = |L⁻¹ (Rᵀ, √κ (μ − m))|²
+        columns = np.empty((len(phi.mean), size, size + 1))
+        columns[:, :, :size] = self._root.T
+        columns[:, :, size] = np.sqrt(self.strength) * (phi.mean - self.mean)
+        square = np.square(np.linalg.solve(factor, columns)).sum(axis=(1, 2))
+        constant = dof * float(log_det(self._root)) - dof * size * np.log(2) - 2 * log_multigamma(dof, size)
+        constant += size * (np.log(self.strength) - LOG_2PI)
+        return np.asarray(0.5 * (constant - (dof + size + 2) * log_det(factor) - square))
+
+    def log_evidence(self, y: FloatArray) -> float:
+        if np.isnan(y).any():
+            raise ValueError("with full covariance, rows with missing values have no evidence in closed form")
+        if len(y) == 0:
+            return 0.0
+        size, n = len(self.mean), len(y)
+        _, strength, dof, root = self._posterior(y)
+        log_scale = self.dof * log_det(self._root) - dof * log_det(root)
+        log_evidence = 0.5 * (log_scale + size * np.log(self.strength / strength) - n * size * np.log(np.pi))
+        return float(log_evidence + log_multigamma(dof, size) - log_multigamma(self.dof, size))
+
+    def collapsed(self, y: FloatArray) -> Collapsed | None:
+        if np.isnan(y).any():
+            return None
+        size = len(self.mean)
+        numbers = np.repeat([[self.strength], [self.dof], [float(log_det(self._root))]], size, axis=1)
+        prior = np.vstack([numbers, self.mean, np.diag(self._root) ** 2, self.scale])
+        return Collapsed("full_normal", prior, y, size=3 + size + 2 * size**2)
+
+    @cached_property
+    def _root(self) -> FloatArray:
+        """Upper triangular R with RᵀR = S."""
+        return cholesky(self.scale).T
+
+    def _resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> FullPhi:
+        """φ given complete rows."""
+        size = len(self.mean)
+        mean, root = np.tile(self.mean, (n_states, 1)), np.tile(self._root, (n_states, 1, 1))
+        count = np.bincount(states, minlength=n_states)
+        strength, dof = self.strength + count, self.dof + count
+        ordered = y[np.argsort(states, kind="stable")]
+        for k, block in enumerate(np.split(ordered, np.cumsum(count)[:-1])):
+            if len(block):
+                mean[k], strength[k], dof[k], root[k] = self._posterior(block)
+        return draw(rng, mean, strength, dof, root.reshape(n_states, size, size))
+
+    def _posterior(self, y: FloatArray) -> tuple[FloatArray, float, float, FloatArray]:
+        """m_n, κ_n, ν_n and R with RᵀR = S_n = S + Σ (y_t − ȳ)(y_t − ȳ)ᵀ + κn/(κ+n) (ȳ − m)(ȳ − m)ᵀ.
+
+        R comes from the rows themselves, by QR: their products would lose the directions in which y hardly varies.
+        """
+        n, average = len(y), y.mean(axis=0)
+        strength = self.strength + n
+        gap = np.sqrt(self.strength * n / strength) * (average - self.mean)
+        root = triangle(np.vstack([self._root, y - average, gap]))
+        # What is added to S is nowhere negative: only rounding can make R's diagonal smaller than it was
+        np.fill_diagonal(root, np.maximum(np.diag(root), np.diag(self._root)))
+        return (self.strength * self.mean + n * average) / strength, strength, self.dof + n, root
+
+
+def square_distances(y: FloatArray, mean: FloatArray, factor: FloatArray) -> FloatArray:
+    """|L_k⁻¹(y_t − μ_k)|², shape (K, T)."""
+    out = np.empty((len(mean), len(y)))
+    whiten = np.linalg.inv(factor).swapaxes(1, 2)
+    size = max(mean.shape[1], 1)
+    step = max(1, min(SMALL // size**2, BLOCK // (len(mean) * size)))
+    for t in range(0, len(y), step):
+        z = (y[t : t + step] - mean[:, None]) @ whiten
+        np.einsum("ktd,ktd->kt", z, z, out=out[:, t : t + step])
+    return out
+
+
+def draw(
+    rng: np.random.Generator, mean: FloatArray, strength: FloatArray, dof: FloatArray, root: FloatArray
+) -> FullPhi:
+    """Σ ~ InverseWishart(dof, RᵀR) and μ | Σ ~ N(mean, Σ/strength), for each of K states.
+
+    After Bartlett UUᵀ is Wishart with scale I, if U is upper triangular, normal above its diagonal and with roots of
+    χ²(dof − D + 1), …, χ²(dof) on it. Then Σ = Rᵀ (UUᵀ)⁻¹ R = XᵀX with X = U⁻¹R.
+    """
+    n_states, size = mean.shape
+    upper = np.triu(rng.standard_normal((n_states, size, size)), 1)
+    chi_square = 2 * rng.standard_gamma((dof[:, None] - np.arange(size)[::-1]) / 2)
+    upper[:, np.arange(size), np.arange(size)] = np.sqrt(np.maximum(chi_square, LEAST))
+    x = np.linalg.solve(upper, root)
+    noise = (rng.standard_normal((n_states, 1, size)) @ x)[:, 0]
+    return FullPhi(mean + noise / np.sqrt(strength)[:, None], x.swapaxes(1, 2) @ x)
+
+
+def fill_averages(y: FloatArray, states: IntArray, n_states: int, mean: FloatArray) -> FloatArray:
+    """y with averages by state and column for what is missing, or `mean` where there is nothing to average."""
+    missing = np.isnan(y)
+    if not missing.any():
+        return y
+    y = y.copy()
+    for d in np.flatnonzero(missing.any(axis=0)):
+        gaps = missing[:, d]
+        count = np.bincount(states[~gaps], minlength=n_states)
+        total = np.bincount(states[~gaps], weights=y[~gaps, d], minlength=n_states)
+        y[gaps, d] = np.where(count > 0, total / np.maximum(count, 1), mean[d])[states[gaps]]
+    return y
+
+
+def draw_missing(rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FloatArray:
+    """y with a draw of what is missing, given the other values of its row and φ."""
+    gaps = np.isnan(y)
+    if not gaps.any():
+        return y
+    y = y.copy()
+    for rows, known in patterns(y):
+        missing = np.setdiff1d(np.arange(y.shape[1]), known)
+        if len(missing) == 0:
+            continue
+        order, n = np.append(known, missing), len(known)
+        for k in np.unique(states[rows]):
+            here = rows[states[rows] == k]
+            # with the known columns first, y − μ = Lz: the first z are known too, and the others are normal
+            factor = cholesky(phi.covariance[k][np.ix_(order, order)])
+            z = rng.standard_normal((len(order), len(here)))
+            z[:n] = np.linalg.solve(factor[:n, :n], (y[np.ix_(here, known)] - phi.mean[k, known]).T)
+            y[np.ix_(here, missing)] = phi.mean[k, missing] + (factor[n:] @ z).T
+    return y
+
+
+def patterns(y: FloatArray) -> Iterator[tuple[Any, Any]]:
+    """The rows in which the same columns are known, and these columns, for each such set."""
+    missing = np.isnan(y)
+    if not missing.any():
+        yield slice(None), slice(None)
+        return
+    _, first, group = np.unique(np.packbits(missing, axis=1), axis=0, return_index=True, return_inverse=True)
+    ordered, sizes = np.argsort(group.ravel(), kind="stable"), np.bincount(group.ravel())
+    for t, rows in zip(first, np.split(ordered, np.cumsum(sizes)[:-1]), strict=True):
+        yield rows, np.flatnonzero(~missing[t])
+
+
+def cholesky(covariance: FloatArray) -> FloatArray:
+    """Lower triangular factors; a matrix that rounding has made singular is taken for the nearest one that is not."""
+    try:
+        return np.asarray(np.linalg.cholesky(covariance))
+    except np.linalg.LinAlgError:
+        if covariance.ndim == 3:
+            return np.stack([cholesky(matrix) for matrix in covariance])
+    deviation = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
+    half = vectors * np.sqrt(np.maximum(values, EPSILON * len(values)))
+    return np.asarray(deviation[:, None] * triangle(half.T).T)
+
+
+def triangle(matrix: FloatArray) -> FloatArray:
+    """Upper triangular R with RᵀR = AᵀA and nothing negative on its diagonal; a tall A is reduced block by block."""
+    size = matrix.shape[1]
+    height = max(2 * size, 4096 // size)
+    while len(matrix) > height:
+        padded = np.vstack([matrix, np.zeros((-len(matrix) % height, size))])
+        matrix = np.reshape(np.linalg.qr(padded.reshape(-1, height, size), mode="r"), (-1, size))
+    root = np.asarray(np.linalg.qr(matrix, mode="r"))
+    return root * np.where(np.diag(root) < 0, -1.0, 1.0)[:, None]
+
+
+def log_det(factor: FloatArray) -> FloatArray:
+    """log |LLᵀ| of triangular factors."""
+    return np.asarray(2 * np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1))
+
+
+def log_multigamma(dof: float, size: int) -> float:
+    """log Γ_D(dof/2)."""
+    return size * (size - 1) / 4 * float(np.log(np.pi)) + sum(lgamma((dof - i) / 2) for i in range(size))

@@ -1,0 +1,80 @@
+"""Counts: y | rate ~ Poisson(rate), rate ~ Gamma(shape, rate)."""
+
+from dataclasses import dataclass
+from math import lgamma
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from ihmm import _checks
+from ihmm._random import FLOOR
+from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.emissions._base import Collapsed, ConjugateEmission
+
+LARGEST_COUNT = 2**53  # up to which floating-point numbers count in ones
+
+
+class PoissonPhi(NamedTuple):
+    rate: FloatArray
+
+
+@dataclass(frozen=True)
+class Poisson(ConjugateEmission):
+    """One count a step; each state's rate is Gamma(shape, rate), of mean shape/rate."""
+
+    shape: float = 1.0
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        _checks.positive("Poisson shape", self.shape)
+        _checks.positive("Poisson rate", self.rate)
+
+    def validate(self, y: Array) -> IntArray:
+        if y.ndim != 1:
+            raise ValueError(f"Poisson takes one count a step, shape (T,); got {y.shape[1]} columns")
+        with np.errstate(invalid="ignore"):
+            wrong = np.flatnonzero(~((y >= 0) & (y <= LARGEST_COUNT) & (y == np.floor(y))))
+        if wrong.size:
+            raise ValueError(
+                f"Poisson expects counts, whole numbers from 0 up, got {y[wrong[0]]} at t = {wrong[0]} "
+                f"({wrong.size} such values); for other numbers see Normal"
+            )
+        return y.astype(np.int64)
+
+    def log_density(self, y: IntArray, phi: PoissonPhi) -> FloatArray:
+        out = np.log(phi.rate)[:, None] * y.astype(np.float64)
+        out -= phi.rate[:, None]
+        out -= gammaln(y + 1.0)
+        return out.T
+
+    def log_density_at(self, y: IntArray, states: IntArray, phi: PoissonPhi) -> FloatArray:
+        return np.asarray(y * np.log(phi.rate)[states] - phi.rate[states] - gammaln(y + 1.0))
+
+    def log_marginal(self, y: IntArray) -> FloatArray:
+        # negative binomial
+        rise = gammaln(self.shape + y) - lgamma(self.shape) - gammaln(y + 1.0)
+        return np.asarray(rise - self.shape * np.log1p(1 / self.rate) - y * np.log1p(self.rate))
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> PoissonPhi:
+        return PoissonPhi(np.maximum(rng.standard_gamma(self.shape, n) / self.rate, FLOOR))
+
+    def resample(self, rng: np.random.Generator, y: IntArray, states: IntArray, n_states: int) -> PoissonPhi:
+        count = np.bincount(states, minlength=n_states)
+        total = np.bincount(states, weights=y, minlength=n_states)
+        return PoissonPhi(np.maximum(rng.standard_gamma(self.shape + total) / (self.rate + count), FLOOR))
+
+    def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: PoissonPhi) -> IntArray:
+        return rng.poisson(phi.rate[states])
+
+    def log_prior(self, phi: PoissonPhi) -> FloatArray:
+        constant = self.shape * np.log(self.rate) - lgamma(self.shape)
+        return np.asarray(constant + (self.shape - 1) * np.log(phi.rate) - self.rate * phi.rate)
+
+    def log_evidence(self, y: IntArray) -> float:
+        shape, rate = self.shape + float(y.sum()), self.rate + len(y)
+        log_gamma = lgamma(shape) - lgamma(self.shape) + self.shape * np.log(self.rate) - shape * np.log(rate)
+        return float(log_gamma - gammaln(y + 1.0).sum())
+
+    def collapsed(self, y: IntArray) -> Collapsed:
+        return Collapsed("poisson", np.array([self.shape, self.rate]), y.astype(np.float64), size=2)
