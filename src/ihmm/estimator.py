@@ -14,6 +14,7 @@ from ihmm.emissions import Emission
 from ihmm.emissions._base import fields
 from ihmm.emissions.choose import choose
 from ihmm.model import Model
+from ihmm.posterior import Posterior
 from ihmm.predict import Forecast, Labelled, follow, unfold, viterbi
 from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
 from ihmm.samplers import Sampler
@@ -180,7 +181,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         X, states = follow(rng, posterior.model, hmm, hmm.initial, n_samples)
         return X.reshape(n_samples, -1), states
 
-    def _posterior(self) -> Any:
+    def _posterior(self) -> Posterior:
         check_is_fitted(self, "posterior_")
         return self.posterior_
 
@@ -199,13 +200,15 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             if lengths is not None:
                 raise ValueError("lengths tell series apart that lie end to end; X is a list of series already")
             return [self._checked(part, reset=reset and i == 0) for i, part in enumerate(X)]
+        if y is not None and _n_dimensions(X) == 1 and reset:
+            raise ValueError("X must be 2-D when there is a y, as everywhere in scikit-learn: reshape it to (-1, 1)")
         values = self._checked(X, reset=reset)
         _refuse_lengths_as_y(y, len(values))
         return np.split(values, _ends(lengths, len(values))) if lengths is not None else [values]
 
     def _checked(self, X: Any, *, reset: bool) -> Array:
         """One series as (T, D), NaN where missing; columns as in the fit."""
-        if np.ndim(X) == 1 and (reset or self.n_features_in_ == 1):
+        if _n_dimensions(X) == 1 and (reset or self.n_features_in_ == 1):
             X = as_array(X).reshape(-1, 1)
         checked: Array = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
         return checked
@@ -221,6 +224,10 @@ def _several(X: Any) -> bool:
     if not isinstance(X, (list, tuple)):
         return False
     return any(np.ndim(part) == 2 or (np.ndim(part) == 1 and not isinstance(part, (list, tuple))) for part in X)
+
+
+def _n_dimensions(X: Any) -> int:
+    return np.ndim(X) if isinstance(X, (list, tuple)) else len(getattr(X, "shape", (0, 0)))
 
 
 def _ends(lengths: ArrayLike, total: int) -> IntArray:

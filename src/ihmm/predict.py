@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import join, take
+from ihmm.emissions._base import complete, join, take
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
@@ -260,7 +260,7 @@ def impute(model: Model, data: Data, items: Iterable[Labelled]) -> Imputed:
         draw, rng = item.draw, np.random.default_rng([*item.seed, 2])
         values = model.emission.sample_observations(rng, draw.states[steps], draw.phi)
         if partly.any():
-            values[partly[steps]] = model.emission.complete(rng, data.y[partly], draw.states[partly], draw.phi)
+            values[partly[steps]] = complete(model.emission, rng, data.y[partly], draw.states[partly], draw.phi)
         return values
 
     return Imputed(steps, np.array(list(in_threads(of, items))))

@@ -16,7 +16,7 @@ class Emission(Protocol):
 
     The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array).
     Nothing needs to be subclassed. `update`, `complete`, `log_marginal` and `log_density_at` may be left out; the last
-    two are then as here. Steps without any value never reach an emission, except for `validate`, which sees another
+    three are then as here. Steps without any value never reach an emission, except for `validate`, which sees another
     step's values in their place. A row with some of its values missing, NaN, does: refuse it in `validate`, or leave
     those values out of the density everywhere.
     """
@@ -49,9 +49,9 @@ class Emission(Protocol):
         return None  # a body, so that type checkers do not ask every emission for this method
 
     def complete(self, rng: np.random.Generator, y: Array, states: IntArray, phi: Phi) -> Array:
-        """Needed if `validate` lets rows pass that have some of their values missing: a copy of such rows with those
-        values drawn given the others."""
-        ...
+        """Rows that have some of their values missing, with those drawn given the others. This default is for columns
+        that are independent within a state."""
+        return np.where(np.isnan(y), self.sample_observations(rng, states, phi), y)
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> Array:
         """y_t ~ f(· | φ_{s_t})."""
@@ -115,7 +115,7 @@ _DECLARED = {
     name: vars(protocol)[name]
     for protocol in (Emission, ConjugateEmission)
     for name in vars(protocol)
-    if not name.startswith("_") and name not in ("log_marginal", "log_density_at")
+    if not name.startswith("_") and name not in ("complete", "log_marginal", "log_density_at")
 }
 
 
@@ -129,6 +129,12 @@ def log_density_at(emission: Emission, y: Array, states: IntArray, phi: Phi) -> 
     """The emission's own log f(y_t | φ_{s_t}), or the default."""
     own = getattr(emission, "log_density_at", None)
     return own(y, states, phi) if own else Emission.log_density_at(emission, y, states, phi)
+
+
+def complete(emission: Emission, rng: np.random.Generator, y: Array, states: IntArray, phi: Phi) -> Array:
+    """Rows without gaps, as the emission itself fills them, or the default."""
+    own = getattr(emission, "complete", None)
+    return own(rng, y, states, phi) if own else Emission.complete(emission, rng, y, states, phi)
 
 
 def fields(phi: Phi) -> dict[str, Array]:

@@ -75,6 +75,9 @@ class FullNormal:
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FullPhi:
         return self._resample(rng, draw_missing(rng, y, states, phi), states, len(phi.mean))
 
+    def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FloatArray:
+        return draw_missing(rng, y, states, phi)
+
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: FullPhi) -> FloatArray:
         y = rng.standard_normal((len(states), len(self.mean)))
         factor = cholesky(phi.covariance)

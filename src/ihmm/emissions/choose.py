@@ -39,7 +39,7 @@ def choose(emission: str | Emission, values: Array) -> Emission:
     if name == "poisson":
         mean = float(np.nanmean(observed))
         return Poisson(shape=1.0, rate=1 / mean if mean > 0 else 1.0)
-    return Categorical(n_symbols=max(int(np.nanmax(observed)) + 1, 2) if np.nanmax(observed) >= 0 else 2)
+    return Categorical(n_symbols=max(int(np.nanmax(observed)) + 1, 2))
 
 
 def _guess(values: Array) -> str:

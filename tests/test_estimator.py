@@ -1,0 +1,319 @@
+"""InfiniteHMM: scikit-learn's own checks, hmmlearn's vocabulary, and the ways to hand in data."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import ihmm
+from ihmm import InfiniteHMM
+from ihmm.emissions.choose import choose
+
+QUICK = {"draws": 30, "tune": 30, "chains": 1, "random_state": 0}
+
+
+def quick(**settings) -> InfiniteHMM:
+    return InfiniteHMM(**(QUICK | settings))
+
+
+def series(length=300, seed=0) -> np.ndarray:
+    """Two levels, (length, 1)."""
+    rng = np.random.default_rng(seed)
+    level = np.repeat(rng.permutation(np.tile([0.0, 4.0], length // 40 + 1)), 20)[:length]
+    return (level + rng.normal(0, 0.5, length)).reshape(-1, 1)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> InfiniteHMM:
+    return quick(draws=60, chains=2).fit(series())
+
+
+@parametrize_with_checks([InfiniteHMM(draws=5, tune=5, chains=1)])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+# What is fitted
+
+
+def test_attributes_have_hmmlearns_names_and_shapes(fitted):
+    assert fitted.n_states_ == 2
+    assert fitted.startprob_.shape == (2,)
+    assert fitted.transmat_.shape == (2, 2)
+    np.testing.assert_allclose(fitted.transmat_.sum(axis=1), 1)
+    np.testing.assert_allclose(fitted.startprob_.sum(), 1)
+    np.testing.assert_allclose(np.sort(fitted.means_.ravel()), [0, 4], atol=0.15)
+    assert fitted.means_.shape == (2, 1)
+    assert fitted.covars_.shape == (2, 1, 1)
+    np.testing.assert_allclose(fitted.covars_.ravel(), 0.25, atol=0.08)
+    assert fitted.labels_.shape == (300,)
+    assert fitted.n_features_in_ == 1
+    assert isinstance(fitted.posterior_, ihmm.Posterior)
+    assert fitted.posterior_.summary().n_states == 2
+
+
+@pytest.mark.parametrize(
+    ("emission", "X", "shapes"),
+    [
+        ("auto", np.random.default_rng(0).integers(3, size=60), {"emissionprob_": 3}),
+        ("poisson", np.random.default_rng(0).poisson(20, 60), {"lambdas_": 1}),
+        ("normal", np.random.default_rng(0).normal(size=(60, 3)), {"means_": 3}),
+        (ihmm.NormalMean(1.0), np.random.default_rng(0).normal(size=60), {"means_": 1}),
+    ],
+)
+def test_attributes_of_every_family(emission, X, shapes):
+    model = quick(emission=emission).fit(X)
+    for name, width in shapes.items():
+        assert getattr(model, name).shape == (model.n_states_, width)
+    if "normal" in str(emission) and np.ndim(X) == 2:
+        assert model.covars_.shape == (model.n_states_, 3, 3)
+
+
+def test_one_seed_governs_all():
+    X = series()
+    first, again, other = (quick(random_state=s).fit(X) for s in (3, 3, 4))
+    np.testing.assert_array_equal(first.posterior_.states, again.posterior_.states)
+    np.testing.assert_array_equal(first.predict_proba(X), again.predict_proba(X))
+    assert first.score(X) == again.score(X)
+    assert first.posterior_.seed != other.posterior_.seed
+
+
+# Methods
+
+
+def test_predictions_agree_with_each_other(fitted):
+    X = series(seed=5)
+    proba = fitted.predict_proba(X)
+    assert proba.shape == (300, 2)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    np.testing.assert_array_equal(fitted.predict(X), proba.argmax(axis=1))
+    np.testing.assert_array_equal(fitted.transform(X), proba)
+    assert fitted.filter(X).shape == (300, 2)
+    log_probability, path = fitted.decode(X)
+    assert np.mean(path == fitted.predict(X)) > 0.98
+    assert log_probability < fitted.score(X)  # one path of many
+    low = fitted.means_.ravel().argmin()
+    assert np.mean((fitted.predict(X) == low) == (X.ravel() < 2)) > 0.98
+
+
+def test_decode_is_viterbi_under_the_posterior_means(fitted):
+    X = series(5, seed=5)
+    log_probability, path = fitted.decode(X)
+    log_density = fitted.posterior_.model.emission.log_density(X.ravel(), fitted.posterior_.summary().phi)
+    value = np.log(fitted.startprob_[path[0]]) + log_density[np.arange(5), path].sum()
+    value += np.log(fitted.transmat_[path[:-1], path[1:]]).sum()
+    assert log_probability == pytest.approx(value)
+
+
+def test_score_is_the_held_out_likelihood_of_all_series(fitted):
+    X = series(seed=5)
+    both = fitted.score(X, lengths=[100, 200])
+    assert both == pytest.approx(fitted.score(X[:100]) + fitted.score(X[100:]))
+    assert both == pytest.approx(fitted.posterior_.log_likelihood([X[:100], X[100:]]).sum())
+
+
+def test_samples_come_from_the_model(fitted):
+    X, states = fitted.sample(500, random_state=1)
+    assert X.shape == (500, 1)
+    assert states.shape == (500,)
+    again, _ = fitted.sample(500, random_state=1)
+    np.testing.assert_array_equal(X, again)
+    for k in range(2):
+        assert X[states == k].mean() == pytest.approx(fitted.means_[k, 0], abs=0.3)
+
+
+def test_forecasts(fitted):
+    assert fitted.forecast(7).y.shape == (120, 7)
+    last = series(20, seed=5)
+    assert fitted.forecast(1, last).mean[0] == pytest.approx(last[-1, 0], abs=1.5)
+
+
+def test_methods_before_fit_are_refused():
+    for method in ("predict", "predict_proba", "score", "decode", "filter", "transform"):
+        with pytest.raises(NotFittedError):
+            getattr(InfiniteHMM(), method)(series())
+    for method in (InfiniteHMM().sample, lambda: InfiniteHMM().forecast(3)):
+        with pytest.raises(NotFittedError):
+            method()
+
+
+# Ways to hand in data
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda X: X,
+        lambda X: X.ravel(),
+        lambda X: X.tolist(),
+        lambda X: X.ravel().tolist(),
+        lambda X: [X],
+        lambda X: pd.Series(X.ravel()),
+        lambda X: pd.DataFrame(X, columns=["current"]),
+        lambda X: pl.Series(X.ravel()),
+        lambda X: pl.DataFrame({"current": X.ravel()}),
+    ],
+    ids=["array", "1-D", "rows", "list", "list of arrays", "pd.Series", "pd.DataFrame", "pl.Series", "pl.DataFrame"],
+)
+def test_one_series_of_any_kind(convert):
+    X = series(100)
+    expected = quick().fit(X)
+    model = quick().fit(convert(X))
+    np.testing.assert_array_equal(model.posterior_.states, expected.posterior_.states)
+    np.testing.assert_array_equal(model.predict(convert(X)), expected.predict(X))
+
+
+@pytest.mark.parametrize(
+    "convert", [lambda x: x, lambda x: x.ravel(), lambda x: pd.DataFrame(x), lambda x: pl.Series(x.ravel())]
+)
+def test_several_series(convert):
+    parts = [series(60), series(40, seed=1)]
+    together = quick().fit(np.concatenate(parts), lengths=[60, 40])
+    model = quick().fit([convert(part) for part in parts])
+    np.testing.assert_array_equal(model.posterior_.states, together.posterior_.states)
+    assert model.posterior_.lengths.tolist() == [60, 40]
+    np.testing.assert_array_equal(
+        model.predict_proba([convert(part) for part in parts]),
+        together.predict_proba(np.concatenate(parts), lengths=[60, 40]),
+    )
+
+
+def test_names_of_columns_are_remembered():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["x", "y"])
+    model = quick().fit(frame)
+    assert model.feature_names_in_.tolist() == ["x", "y"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"x": "z"}))
+
+
+def test_lengths_as_second_argument_are_recognised(fitted):
+    X = series()
+    for call in (lambda: quick().fit(X, [100, 200]), lambda: fitted.score(X, [100, 200])):
+        with pytest.raises(ValueError, match=r"looks like the lengths .* fit\(X, lengths=lengths\)"):
+            call()
+    quick().fit(X, np.zeros(300, int))  # a y is ignored
+    with pytest.raises(ValueError, match=r"reshape it to \(-1, 1\)"):
+        quick().fit(X.ravel(), np.zeros(300, int))
+
+
+@pytest.mark.parametrize("lengths", [[100, 100], [0, 300], [-1, 301], [100.0, 200.0], "x", [], [[300]]])
+def test_lengths_must_add_up(lengths):
+    with pytest.raises(ValueError, match="lengths must be whole numbers that add up to the 300 rows"):
+        quick().fit(series(), lengths=lengths)
+
+
+def test_lengths_and_a_list_contradict_each_other():
+    with pytest.raises(ValueError, match="list of series already"):
+        quick().fit([series(60), series(40)], lengths=[60, 40])
+
+
+def test_missing_values(fitted):
+    X = series()
+    X[50:60] = np.nan
+    model = quick().fit(X)
+    assert model.n_states_ == 2
+    assert np.isfinite(model.predict_proba(X)).all()
+    assert np.isfinite(model.score(X))
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    rows[3, 0], rows[7] = np.nan, np.nan
+    model = quick().fit(rows)
+    assert model.posterior_.impute().steps.tolist() == [3, 7]
+    np.testing.assert_array_equal(model.posterior_.impute().y[:, 0, 1], rows[3, 1])
+
+
+@pytest.mark.parametrize("sticky", [True, False, 0.9])
+def test_stickiness(sticky):
+    model = quick(sticky=sticky).fit(series(60))
+    assert model.posterior_.model.prior.stickiness == (ihmm.BetaPrior(1, 1) if sticky is True else sticky)
+
+
+@pytest.mark.parametrize("sticky", [1.0, -0.1, "yes", None])
+def test_stickiness_out_of_range(sticky):
+    with pytest.raises(ValueError, match="sticky"):
+        quick(sticky=sticky).fit(series(60))
+
+
+# The choice of an emission
+
+
+@pytest.mark.parametrize(
+    ("values", "family"),
+    [
+        (np.random.default_rng(0).normal(size=50), ihmm.Normal),
+        (np.random.default_rng(0).integers(4, size=50), ihmm.Categorical),
+        (np.random.default_rng(0).integers(2, size=50).astype(bool), ihmm.Categorical),
+        (np.random.default_rng(0).poisson(30, 50), ihmm.Poisson),
+        (np.where(np.arange(50) == 3, np.nan, 2.0), ihmm.Categorical),
+        (-np.random.default_rng(0).poisson(30, 50), ihmm.Normal),
+        (np.random.default_rng(0).normal(size=(50, 2)), ihmm.MultivariateNormal),
+        (np.random.default_rng(0).integers(4, size=(50, 2)), ihmm.MultivariateNormal),
+    ],
+)
+def test_the_family_is_chosen_from_the_data(values, family):
+    assert type(choose("auto", values.reshape(50, -1))) is family
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_priors_go_with_the_scale_of_the_data(scale):
+    y = scale * np.random.default_rng(0).normal(3, 2, (500, 1))
+    emission = choose("normal", y)
+    assert emission.mean == pytest.approx(y.mean())
+    assert emission.rate == pytest.approx(0.1 * y.var())
+    model = quick().fit(scale * series())
+    assert model.n_states_ == 2
+
+
+def test_a_constant_series_has_one_state():
+    assert quick(emission="normal").fit(np.full(30, 5.5)).n_states_ == 1
+    assert quick(emission="normal").fit(np.zeros(30)).n_states_ == 1
+
+
+def test_many_columns_are_taken_for_independent():
+    assert choose("auto", np.random.default_rng(0).normal(size=(50, 21))).covariance == "diagonal"
+    assert choose("auto", np.random.default_rng(0).normal(size=(50, 20))).covariance == "full"
+
+
+def test_an_emission_of_ones_own_is_taken_as_it_is():
+    emission = ihmm.Normal(mean=1.0)
+    assert quick(emission=emission).fit(series(60)).emission_ is emission
+
+
+@pytest.mark.parametrize("name", ["gaussian", "Normal", ""])
+def test_unknown_families_are_refused(name):
+    with pytest.raises(ValueError, match=r"emission .* must be one of 'auto', 'normal', 'categorical', 'poisson'"):
+        quick(emission=name).fit(series(60))
+
+
+@pytest.mark.parametrize("name", ["poisson", "categorical"])
+def test_families_of_one_column_say_so(name):
+    with pytest.raises(ValueError, match="takes one column, got 2"):
+        quick(emission=name).fit(np.ones((30, 2)))
+
+
+# With scikit-learn's tools
+
+
+def test_pipeline_cross_validation_and_grid_search():
+    X = series()
+    pipeline = make_pipeline(StandardScaler(), quick())
+    assert pipeline.fit(X).predict(X).shape == (300,)
+    parts = [series(80, seed=s) for s in range(4)]
+    scores = cross_val_score(quick(), parts, cv=2)
+    assert np.isfinite(scores).all()
+    search = GridSearchCV(quick(), {"sticky": [False, True]}, cv=2).fit(parts)
+    assert search.best_params_["sticky"] in (False, True)
+    assert clone(search.best_estimator_).get_params()["draws"] == 30
+
+
+def test_state_probabilities_as_a_frame():
+    X = pd.DataFrame(series(), columns=["x"])
+    frame = quick().set_output(transform="pandas").fit(X).transform(X)
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame) == ["infinitehmm0", "infinitehmm1"]
+    np.testing.assert_allclose(frame.sum(axis=1), 1)
