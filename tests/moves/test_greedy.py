@@ -48,7 +48,7 @@ def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, se
     counts = count_transitions(states, data.offsets, 4)
     for a, b in itertools.combinations(range(4), 2):
         gain = split_merge.merge_gain(
-            FAMILIES[collapsed.family], collapsed.prior, statistics, counts, beta[:-1], *HYPER, np.arange(4), a, b
+            FAMILIES[collapsed.family], collapsed.prior, statistics, counts, beta[:-1], *HYPER, np.ones(4, bool), a, b
         )
         merged = np.unique(np.where(states == b, a, states), return_inverse=True)[1]
         weights = np.delete(beta, b)

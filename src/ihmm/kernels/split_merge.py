@@ -24,32 +24,47 @@ from ihmm.kernels.direct import (
     gather_statistics,
     log_predictive,
 )
-from ihmm.kernels.draws import uniform
+from ihmm.kernels.draws import FLOOR, uniform
 
 SCANS = 3  # through a state's steps before a split is judged
 HOPELESS = -1000.0  # gain of β and the emissions that no likeness of rows makes up for
 
 
 @jit
-def merge_best_first(family, prior, statistics, counts, beta, gamma, concentration, stickiness):
+def merge_best_first(
+    family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness
+):
     """Merge the pair that gains most, again and again, until no merge gains anything.
 
-    Statistics, counts (initial row first) and β are merged in place; returns for each state the one it has become.
+    States, statistics, counts (initial row first) and β are merged in place; the state that goes leaves nothing behind.
+    A gain is computed again when one of the two states has changed, and before it is acted on.
     """
     n_states = len(statistics)
-    becomes = np.arange(n_states)
+    alive = np.ones(n_states, np.bool_)
+    gains = np.empty((n_states, n_states))
+    fresh = np.zeros((n_states, n_states), np.bool_)
     while True:
         best, first, second = 0.0, -1, -1
         for a in range(n_states):
             for b in range(a + 1, n_states):
-                if becomes[a] == a and becomes[b] == b:
-                    gain = merge_gain(
-                        family, prior, statistics, counts, beta, gamma, concentration, stickiness, becomes, a, b
-                    )
-                    if gain > best:
-                        best, first, second = gain, a, b
+                if alive[a] and alive[b]:
+                    if not fresh[a, b]:
+                        gains[a, b] = summed_gain(
+                            family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration,
+                            stickiness, alive, a, b,
+                        )  # fmt: skip
+                        fresh[a, b] = True
+                    if gains[a, b] > best:
+                        best, first, second = gains[a, b], a, b
         if first < 0:
-            return becomes
+            return
+        gain = summed_gain(
+            family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness, alive,
+            first, second,
+        )  # fmt: skip
+        gains[first, second] = gain
+        if gain < best and gain < 0.5 * best:  # others were merged since: look again which is best
+            continue
         combine(family, prior, statistics[first], statistics[second], statistics[first])
         beta[first] += beta[second]
         for k in range(n_states):
@@ -58,9 +73,12 @@ def merge_best_first(family, prior, statistics, counts, beta, gamma, concentrati
         for j in range(n_states + 1):
             counts[j, first] += counts[j, second]
             counts[j, second] = 0
+        for t in range(len(states)):
+            if states[t] == second:
+                states[t] = first
+        alive[second] = False
         for k in range(n_states):
-            if becomes[k] == second:
-                becomes[k] = first
+            fresh[min(first, k), max(first, k)] = False
 
 
 @jit
@@ -79,8 +97,8 @@ def try_splits(stream, family, prior, size, values, offsets, states, beta, gamma
         counts = count_transitions(states, offsets, new + 1)
         whole, share = beta[k], statistics[new, 0] / (statistics[k, 0] + statistics[new, 0])
         beta[k], beta[new] = whole * (1.0 - share), whole * share
-        becomes = np.arange(new + 1)
-        lost = merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, becomes, k, new)
+        alive = np.ones(new + 1, np.bool_)
+        lost = merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, alive, k, new)
         if lost < 0.0:
             n_states += 1
         else:
@@ -130,28 +148,90 @@ def steps_of(states, k):
 
 
 @jit
-def merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, becomes, a, b):
-    """What taking state b for state a adds to the logarithm of the joint probability."""
+def summed_gain(
+    family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness, alive, a, b
+):
+    """What taking state b for state a adds to the joint probability, summed over which of the two their steps are in.
+
+    Along one path two states that overlap always seem one too many: the path's choices between them cost
+    probability, which the sum over all choices, p(s, y) / p(choices | y), has back.
+    """
+    gain = merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, alive, a, b)
+    if gain > 0.0:
+        gain += log_choices(
+            family, prior, values, offsets, states, statistics, counts, beta, concentration, stickiness, a, b
+        )
+    return gain
+
+
+@jit
+def log_choices(family, prior, values, offsets, states, statistics, counts, beta, concentration, stickiness, a, b):
+    """log probability of the path's own choices between states a and b, all other steps as they are.
+
+    Transitions and densities are those expected given the path, and the choices are filtered forwards and judged
+    backwards, one stretch of steps spent in the two at a time.
+    """
+    alpha, kappa = concentration * (1.0 - stickiness), concentration * stickiness
+    leave_a, leave_b = counts[a + 1].sum() + concentration, counts[b + 1].sum() + concentration
+    stay_a = (counts[a + 1, a] + alpha * beta[a] + kappa) / leave_a
+    stay_b = (counts[b + 1, b] + alpha * beta[b] + kappa) / leave_b
+    cross_a = (counts[a + 1, b] + alpha * beta[b]) / leave_a
+    cross_b = (counts[b + 1, a] + alpha * beta[a]) / leave_b
+    share = np.empty(len(states))  # filtered probability of a, among the two
+    total = 0.0
+    for i in range(len(offsets) - 1):
+        begin = -1
+        for t in range(offsets[i], offsets[i + 1]):
+            if states[t] != a and states[t] != b:
+                continue
+            if t > offsets[i] and (states[t - 1] == a or states[t - 1] == b):
+                in_a = share[t - 1] * stay_a + (1.0 - share[t - 1]) * cross_b
+                in_b = share[t - 1] * cross_a + (1.0 - share[t - 1]) * stay_b
+            else:
+                begin = t
+                row = states[t - 1] + 1 if t > offsets[i] else 0
+                mass = alpha if t > offsets[i] else concentration
+                in_a, in_b = counts[row, a] + mass * beta[a], counts[row, b] + mass * beta[b]
+            odds = log_predictive(family, prior, statistics[b], values, t)
+            odds -= log_predictive(family, prior, statistics[a], values, t)
+            share[t] = in_a / (in_a + in_b * math.exp(min(odds, 700.0)))
+            if t + 1 < offsets[i + 1] and (states[t + 1] == a or states[t + 1] == b):
+                continue
+            # the stretch ends: judge its choices, last one first
+            weight_a = weight_b = 1.0
+            if t + 1 < offsets[i + 1]:
+                weight_a = (counts[a + 1, states[t + 1]] + alpha * beta[states[t + 1]]) / leave_a
+                weight_b = (counts[b + 1, states[t + 1]] + alpha * beta[states[t + 1]]) / leave_b
+            for step in range(t, begin - 1, -1):
+                in_a, in_b = share[step] * weight_a, (1.0 - share[step]) * weight_b
+                total += math.log(max((in_a if states[step] == a else in_b) / (in_a + in_b), FLOOR))
+                weight_a, weight_b = (stay_a, cross_b) if states[step] == a else (cross_a, stay_b)
+    return total
+
+
+@jit
+def merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, alive, a, b):
+    """What taking state b for state a adds to the logarithm of the joint probability, along the path."""
     together = np.empty(statistics.shape[1])
     combine(family, prior, statistics[a], statistics[b], together)
     gain = log_evidence(family, prior, together)
     gain -= log_evidence(family, prior, statistics[a]) + log_evidence(family, prior, statistics[b])
     gain += math.log(beta[a]) + math.log(beta[b]) - 2.0 * math.log(beta[a] + beta[b]) - math.log(gamma)
     if gain > HOPELESS:
-        gain += row_gain(counts, beta, concentration, stickiness, becomes, a, b)
+        gain += row_gain(counts, beta, concentration, stickiness, alive, a, b)
     return gain
 
 
 @jit
-def row_gain(counts, beta, concentration, stickiness, becomes, a, b):
-    """Change of Σ_j log DirMult(n_j | c((1−ρ)β + ρδ_j)) when state b is taken for state a; states merged before,
-    which have become others, are passed over."""
+def row_gain(counts, beta, concentration, stickiness, alive, a, b):
+    """Change of Σ_j log DirMult(n_j | c((1−ρ)β + ρδ_j)) when state b is taken for state a; states merged before
+    are passed over."""
     alpha, kappa = concentration * (1.0 - stickiness), concentration * stickiness
     merged = beta[a] + beta[b]
     gain = 0.0
     # Every other row sees one column instead of two
-    for j in range(len(becomes) + 1):
-        if j != a + 1 and j != b + 1 and (j == 0 or becomes[j - 1] == j - 1):
+    for j in range(len(alive) + 1):
+        if j != a + 1 and j != b + 1 and (j == 0 or alive[j - 1]):
             mass = concentration if j == 0 else alpha
             gain += rising(mass * merged, counts[j, a] + counts[j, b])
             gain -= rising(mass * beta[a], counts[j, a]) + rising(mass * beta[b], counts[j, b])
@@ -159,8 +239,8 @@ def row_gain(counts, beta, concentration, stickiness, becomes, a, b):
     row_a, row_b = counts[a + 1], counts[b + 1]
     leave_a, leave_b = row_a.sum(), row_b.sum()
     gain += rising(concentration, leave_a) + rising(concentration, leave_b) - rising(concentration, leave_a + leave_b)
-    for k in range(len(becomes)):
-        if becomes[k] == k:
+    for k in range(len(alive)):
+        if alive[k]:
             gain -= rising(alpha * beta[k] + (kappa if k == a else 0.0), row_a[k])
             gain -= rising(alpha * beta[k] + (kappa if k == b else 0.0), row_b[k])
             if k != a and k != b:

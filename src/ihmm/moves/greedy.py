@@ -53,7 +53,8 @@ class GreedySplitMerge:
         statistics = np.zeros((n_states, size))
         gather_statistics(family, statistics, collapsed.values, states)
         counts = count_transitions(states, data.offsets, n_states)
-        becomes = merge_best_first(family, prior, statistics, counts, beta[:n_states], *mass)
-        states = becomes[states]
+        merge_best_first(
+            family, prior, collapsed.values, data.offsets, states, statistics, counts, beta[:n_states], *mass
+        )
         kept = compact(states, np.arange(n_states))
         return Path(states, np.append(beta[kept], path.beta[-1]))
