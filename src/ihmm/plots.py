@@ -4,7 +4,7 @@ Every function draws on the Axes it is given. Without one it makes a figure: one
 notebook is open, so that the cell or `plt.show()` shows it; elsewhere one of its own, which needs no display and leaves
 nothing behind. Either way `ax.figure.savefig("name.pdf")` writes it.
 
-States have the numbers of `posterior.summary()` and the same colours in every picture. Fonts and line ends follow
+States have the numbers of `posterior.summary()` and the same colours in every picture. Fonts follow
 matplotlib's settings; figures are made for the width of two columns.
 """
 
@@ -35,7 +35,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 # Okabe and Ito's colours, which all kinds of colour vision tell apart, without black
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442")
@@ -112,7 +112,7 @@ def series(
         ylim=(0, 1),
         yticks=(0, 1),
         ylabel="P(state)",
-        xlabel="step" if len(posterior.lengths) == 1 else f"step of sequence {sequence}",
+        xlabel="step" if shown.only else f"step of sequence {sequence}",
     )
     strip.figure.align_ylabels([*panels, strip])
     _legend_above(panels[0], shown)
@@ -393,12 +393,13 @@ def _stack(ax: Axes, heights: Sequence[float]) -> list[Axes]:
     """Divide an Axes into several, one above the other, that share its x axis. The first is `ax` itself."""
     spec, figure, box = ax.get_subplotspec(), ax.figure, ax.get_position()
     if spec is not None:
-        grid = spec.subgridspec(len(heights), 1, height_ratios=heights, hspace=0)
+        gap = 0.0 if figure.get_layout_engine() else 0.06
+        grid = spec.subgridspec(len(heights), 1, height_ratios=heights, hspace=gap)
         ax.set_subplotspec(grid[0])
         others = [figure.add_subplot(grid[i], sharex=ax) for i in range(1, len(heights))]
     else:
         tops = box.y1 - box.height * np.append(0, np.cumsum(heights)) / sum(heights)
-        places = [(box.x0, low, box.width, 0.94 * (high - low)) for high, low in pairwise(tops)]
+        places = [(box.x0, 0.06 * high + 0.94 * low, box.width, 0.94 * (high - low)) for high, low in pairwise(tops)]
         ax.set_position(places[0])
         others = [figure.add_axes(place, sharex=ax) for place in places[1:]]
     for other in others:
@@ -485,6 +486,7 @@ class _Excerpt(NamedTuple):
     edges: FloatArray  # (pieces + 1,)
     names: list[str]
     colours: list[str]
+    only: bool  # there is no other sequence
 
 
 def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int | None, y: Any) -> _Excerpt:
@@ -509,6 +511,7 @@ def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int |
         begins + first - 0.5,
         names,
         hues,
+        len(data.lengths) == 1,
     )
 
 
@@ -546,7 +549,7 @@ def _draw_values(ax: Axes, shown: _Excerpt, values: FloatArray) -> None:
         _shade(ax, shown, missing)
     if shown.symbols:
         ax.set_ylim(-0.6, shown.symbols - 0.4)
-        ax.yaxis.set_major_locator(WHOLE())
+        ax.yaxis.set_major_locator(WHOLE() if shown.symbols > WRITTEN else FixedLocator(range(shown.symbols)))
     else:
         ax.autoscale_view()
 
@@ -564,7 +567,7 @@ def _boxes(shown: _Excerpt, values: FloatArray, here: BoolArray, colour: str) ->
     left, right = shown.edges[bins], shown.edges[bins + 1]
     corners = np.stack([np.stack(part, axis=1) for part in ((left, low), (left, high), (right, high), (right, low))], 1)
     return PolyCollection(
-        list(corners), facecolors=colour, edgecolors=colour, linewidths=0 if shown.symbols else 1.5, zorder=2
+        list(corners), facecolors=colour, edgecolors=colour, linewidths=0.5 if shown.symbols else 1.5, zorder=2
     )
 
 
