@@ -55,7 +55,7 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@echo "Installing ihmm in $(VENV)"
-	@$(PIP) install --editable ".[plots]"
+	@$(PIP) install --editable ".[plots,arviz]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ihmm import datasets as datasets
+    from ihmm import plots as plots
     from ihmm import testing as testing
     from ihmm.chain import iterate as iterate
     from ihmm.chain import sample as sample
@@ -56,11 +57,12 @@ _HOME = {
     "Posterior": "ihmm.posterior",
     "datasets": "ihmm.datasets",
     "iterate": "ihmm.chain",
+    "plots": "ihmm.plots",
     "sample": "ihmm.chain",
     "simulate": "ihmm.simulate",
     "testing": "ihmm.testing",
 }
-__all__ = sorted(_HOME)
+__all__ = sorted(_HOME.keys() - {"plots"})  # `from ihmm import *` must not need matplotlib
 
 
 def __getattr__(name: str) -> Any:

@@ -53,6 +53,11 @@ class Draws(Sequence[Draw]):
         """The chain's number, counting those that were interrupted before their first draw."""
         return self._record.chain
 
+    @property
+    def traces(self) -> dict[str, Array]:
+        """Name → (draws,), of this chain alone; `Posterior.traces` has those of all."""
+        return self._record.traces
+
     def __len__(self) -> int:
         return len(self._record)
 

@@ -1,0 +1,617 @@
+"""Pictures show what the posterior says: the right marks at the right places, on the Axes they are given."""
+
+import importlib
+import os
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import ihmm
+from ihmm import plots
+from ihmm.samplers import ParticleGibbs
+
+RNG = np.random.default_rng(5)
+MEANS = np.array([0.0, 5.0, 10.0])
+PATH = np.repeat(
+    [0, 1, 0, 2, 1, 0], [20, 10, 15, 10, 10, 15]
+)  # 50, 20 and 10 steps: states of the summary are the same
+Y = MEANS[PATH] + 0.3 * RNG.standard_normal(len(PATH))
+MODEL = ihmm.Model(ihmm.NormalMean(noise=0.3, scale=5), ihmm.HDPPrior(gamma=1.0, concentration=1.0, stickiness=0.5))
+
+
+def draw_some(model=MODEL, y=Y, init=PATH, **settings) -> ihmm.Posterior:
+    settings = {"draws": 6, "tune": 4, "chains": 2, "seed": 1, "moves": ()} | settings
+    return ihmm.sample(model, y, init=init, progress=False, **settings)
+
+
+class VectorPhi(NamedTuple):
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+class Vectors(ihmm.Emission):
+    """Columns of unit variance; φ is put at the mean."""
+
+    def validate(self, y):
+        return y.astype(float)
+
+    def log_density(self, y, phi):
+        return -0.5 * np.square(y[:, None] - phi.mean).sum(axis=2) - 0.5 * y.shape[1] * np.log(2 * np.pi)
+
+    def sample_prior(self, rng, n):
+        return self._phi(rng.normal(0, 5, (n, 8)))
+
+    def resample(self, rng, y, states, n_states):
+        return self._phi(np.array([y[states == k].mean(axis=0) for k in range(n_states)]))
+
+    def sample_observations(self, rng, states, phi):
+        return rng.normal(phi.mean[states])
+
+    def log_prior(self, phi):
+        return -np.square(phi.mean).sum(axis=1) / 50
+
+    def _phi(self, mean):
+        return VectorPhi(mean, np.broadcast_to(np.eye(8), (len(mean), 8, 8)).copy())
+
+
+class CountsPhi(NamedTuple):
+    rate: np.ndarray
+
+
+class Counts(ihmm.Emission):
+    """Geometric counts from 0, of the mean `rate`; kept as floats, as a family may."""
+
+    def validate(self, y):
+        return y.astype(float)
+
+    def log_density(self, y, phi):
+        assert np.all(y == np.floor(y)), "the density is one on whole numbers"
+        return y[:, None] * np.log(phi.rate / (1 + phi.rate)) - np.log1p(phi.rate)
+
+    def sample_prior(self, rng, n):
+        return CountsPhi(rng.gamma(1, 5, n) + 0.01)
+
+    def resample(self, rng, y, states, n_states):
+        return CountsPhi(np.array([y[states == k].mean() + 0.01 for k in range(n_states)]))
+
+    def sample_observations(self, rng, states, phi):
+        return rng.geometric(1 / (1 + phi.rate[states])) - 1.0
+
+    def log_prior(self, phi):
+        return -phi.rate / 5
+
+
+class Odd(Vectors):
+    """Several columns and no mean."""
+
+    def _phi(self, mean):
+        return mean
+
+    def log_density(self, y, phi):
+        return -0.5 * np.square(y[:, None] - phi).sum(axis=2)
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays():
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture(scope="module")
+def posterior() -> ihmm.Posterior:
+    found = draw_some(save_warmup=True)
+    np.testing.assert_array_equal(found.summary().states, PATH)
+    return found
+
+
+@pytest.fixture(scope="module")
+def gappy() -> ihmm.Posterior:
+    y = Y.copy()
+    y[[3, 4, 5, 30]] = np.nan
+    return draw_some(y=[y, Y[:25]], init=[PATH, PATH[:25]])
+
+
+@pytest.fixture(scope="module")
+def symbols() -> ihmm.Posterior:
+    return draw_some(ihmm.Model(ihmm.Categorical(4, 0.1), MODEL.prior), PATH)
+
+
+@pytest.fixture(scope="module")
+def many() -> ihmm.Posterior:
+    path = np.repeat(np.arange(14), 6)
+    return draw_some(ihmm.Model(ihmm.NormalMean(noise=0.1, scale=30), MODEL.prior), 5.0 * path, path)
+
+
+@pytest.fixture(scope="module")
+def single() -> ihmm.Posterior:
+    model = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(1, gamma=None))
+    return draw_some(model, Y[:20], 1, sampler=ihmm.Blocked())
+
+
+@pytest.fixture(scope="module")
+def wide() -> ihmm.Posterior:
+    y = 4.0 * PATH[:, None] + RNG.standard_normal((len(PATH), 8))
+    y[40:45] = np.nan
+    return draw_some(ihmm.Model(Vectors(), MODEL.prior), y)
+
+
+def stopped(call: int, **settings) -> ihmm.Posterior:
+    class Impatient:
+        calls = 0
+
+        def resample_states(self, rng, data, model, draw):
+            self.calls += 1
+            if self.calls == call:
+                raise KeyboardInterrupt
+            return ParticleGibbs().resample_states(rng, data, model, draw)
+
+    with pytest.warns(UserWarning, match="chain 0 has"):
+        return draw_some(sampler=Impatient(), chains=3, cores=1, **settings)
+
+
+def names(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def boxes(ax: Axes) -> list[np.ndarray]:
+    """Corners of the boxes, an array (boxes, 5, 2) a state."""
+    groups = [part for part in ax.collections if type(part) is PolyCollection and part.get_zorder() == 2]
+    return [np.array([path.vertices for path in group.get_paths()]) for group in groups]
+
+
+def spans(ax: Axes) -> list[list[float]]:
+    """Where the shaded stretches begin and end."""
+    (shade,) = [part for part in ax.collections if part.get_zorder() == 0]
+    return [[path.vertices[:, 0].min(), path.vertices[:, 0].max()] for path in shade.get_paths()]
+
+
+# Axes
+
+
+EVERY = {
+    "series": plots.series,
+    "n_states": plots.n_states,
+    "transitions": plots.transitions,
+    "emissions": plots.emissions,
+    "dwell_times": plots.dwell_times,
+    "co_assignment": plots.co_assignment,
+    "forecast": lambda posterior, ax=None: plots.forecast(posterior.forecast(5), ax),
+    "compare": lambda posterior, ax=None: plots.compare({"one": posterior}, ax=ax),
+}
+
+
+@pytest.mark.parametrize("draw", EVERY.values(), ids=EVERY)
+def test_a_picture_is_drawn_on_the_axes_given_or_on_a_figure_of_its_own(draw, posterior):
+    mine = Figure().add_subplot()
+    assert np.ravel(draw(posterior, mine))[0] is mine
+    (first, *_) = np.ravel(draw(posterior))
+    assert isinstance(first, Axes)
+    assert type(first.figure) is Figure
+
+
+@pytest.mark.parametrize("case", ["posterior", "symbols", "many", "single", "wide"])
+def test_an_overview_of_anything_can_be_saved_as_print(case, request, tmp_path):
+    figure = plots.overview(request.getfixturevalue(case))
+    figure.savefig(tmp_path / "page.pdf")
+    assert [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")] == [
+        "States", "Observations by state", "Transitions", "Dwell times", "How many states",
+        "Number of states by sweep", "Joint log-likelihood by sweep",
+    ]  # fmt: skip
+
+
+def test_an_overview_does_without_densities_that_nobody_knows():
+    figure = plots.overview(draw_some(ihmm.Model(Odd(), MODEL.prior), RNG.standard_normal((80, 8))))
+    assert "Steps in the same state" in [ax.get_title(loc="left") for ax in figure.axes]
+
+
+@pytest.mark.parametrize("place", ["grid", "free"])
+def test_the_series_and_its_strip_share_the_room_of_the_axes_given(place, posterior):
+    figure = Figure(figsize=(6, 4))
+    ax = figure.add_subplot() if place == "grid" else figure.add_axes((0.1, 0.2, 0.8, 0.7))
+    before = ax.get_position()
+    panel, strip = plots.series(posterior, ax)
+    assert panel is ax
+    upper, lower = panel.get_position(), strip.get_position()
+    assert lower.y1 <= upper.y0 + 1e-9
+    assert upper.height > 2 * lower.height
+    np.testing.assert_allclose([upper.y1, lower.x0, lower.x1], [before.y1, before.x0, before.x1])
+    assert lower.y0 >= before.y0 - 1e-9
+
+
+@pytest.mark.parametrize(
+    "use", ["", "import matplotlib.pyplot", "sys.modules['IPython'] = MagicMock(version_info=(9, 0))"]
+)
+def test_pyplot_knows_a_figure_only_where_somebody_would_show_it(use):
+    script = f"""
+import sys
+from unittest.mock import MagicMock
+import numpy as np
+{use}
+from ihmm import plots
+ax = plots.transitions(np.eye(2))
+pyplot = sys.modules.get("matplotlib.pyplot")
+assert (pyplot is not None and pyplot.get_fignums() == [1] and pyplot.gcf() is ax.figure) == {bool(use)}
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | {"MPLBACKEND": "agg"})
+
+
+def test_without_matplotlib_the_way_out_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ihmm.plots")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'ihmm\[plots\]'"):
+        importlib.import_module("ihmm.plots")
+    assert "plots" not in ihmm.__all__
+    assert "plots" in dir(ihmm)
+
+
+def test_colours_differ_for_21_states_and_start_the_same():
+    assert len(set(plots.colours(21))) == 21
+    assert plots.colours(30)[:5] == plots.colours(5)
+    assert plots.colours(22)[21] == plots.colours(1)[0]
+
+
+# Series
+
+
+def test_every_observation_has_the_colour_of_its_state(posterior):
+    panel, strip = plots.series(posterior)
+    assert len(panel.collections) == 3
+    for k, dots in enumerate(panel.collections):
+        assert to_hex(dots.get_facecolor()[0]) == plots.colours(3)[k].lower()
+        here = np.flatnonzero(k == PATH)
+        np.testing.assert_allclose(dots.get_offsets(), np.column_stack([here, Y[here]]))
+    assert names(panel) == ["state 0", "1", "2"]
+    assert strip.get_xlabel() == "step"
+
+
+def test_the_strip_stacks_the_probabilities_up_to_one(gappy):
+    _, strip = plots.series(gappy)
+    heights = np.array([area.get_paths()[0].vertices[:, 1].max() for area in strip.collections])
+    assert len(heights) == gappy.summary().n_states
+    np.testing.assert_allclose(heights[-1], 1)
+    assert strip.get_xlim() == (-0.5, 79.5)
+    assert strip.get_ylim() == (0, 1)
+
+
+def test_a_part_of_a_sequence_keeps_its_step_numbers(gappy):
+    panel, strip = plots.series(gappy, sequence=1, start=5, stop=15)
+    shown = np.concatenate([dots.get_offsets() for dots in panel.collections])
+    np.testing.assert_allclose(shown[np.argsort(shown[:, 0])], np.column_stack([np.arange(5, 15), Y[5:15]]))
+    assert strip.get_xlim() == (4.5, 14.5)
+    assert strip.get_xlabel() == "step of sequence 1"
+
+
+def test_missing_stretches_are_shaded_and_have_no_dots(gappy):
+    panel, _ = plots.series(gappy)
+    assert spans(panel) == [[2.5, 5.5], [29.5, 30.5]]
+    assert names(panel)[-1] == "missing"
+    dots = np.concatenate([dots.get_offsets() for dots in panel.collections if dots.get_zorder() == 2])
+    assert len(dots) == len(Y) - 4
+    assert panel.get_ylim()[0] > Y.min() - 1
+
+
+def test_new_observations_are_coloured_by_smoothing(posterior):
+    panel, strip = plots.series(posterior, y=np.full(6, 5.0))
+    counts = [len(dots.get_offsets()) for dots in panel.collections]
+    assert counts == [0, 6, 0, 0]
+    assert names(panel) == ["state 0", "1", "2", "new"]
+    assert len(strip.collections) == 4
+
+
+def test_symbols_have_lanes(symbols):
+    panel, _ = plots.series(symbols)
+    for k, group in enumerate(boxes(panel)):
+        assert len(group) == np.sum(k == PATH)
+        np.testing.assert_allclose(group[:, :, 1].mean(axis=1).round(), k)
+        np.testing.assert_allclose(np.ptp(group[:, :, 0], axis=1), 1)
+    assert panel.get_ylim() == (-0.6, 3.6)
+    assert panel.get_yticks().tolist() == [0, 1, 2, 3]
+
+
+def test_columns_have_panels_the_first_six_of_them(wide):
+    axes = plots.series(wide)
+    assert axes.shape == (7,)
+    assert [ax.get_ylabel() for ax in axes[:2]] == ["column 0", "column 1"]
+    assert axes[5].get_ylabel() == "column 5\nof 8"
+    assert all(spans(ax) == [[39.5, 44.5]] for ax in axes[:6])
+
+
+def test_a_long_series_is_shown_by_its_range_and_no_short_event_is_lost():
+    n = 100_000
+    path = np.zeros(n, int)
+    path[[777, 50_000]] = 1
+    y = np.where(path == 1, 40.0, np.sin(np.arange(n)))
+    y[60_000:61_000] = np.nan
+    posterior = draw_some(y=y, init=path, draws=1, tune=0, chains=1)
+    found = posterior.summary().states
+    panel, strip = plots.series(posterior)
+    drawn = boxes(panel)
+    assert sum(map(len, drawn)) <= plots.BINS * posterior.summary().n_states
+    left, right, top = (np.concatenate([f(group) for group in drawn]) for f in (
+        lambda g: g[:, :, 0].min(axis=1), lambda g: g[:, :, 0].max(axis=1), lambda g: g[:, :, 1].max(axis=1)
+    ))  # fmt: skip
+    for event in (777, 50_000):
+        (hit,) = np.flatnonzero((left < event) & (event < right) & (top == 40))
+        assert right[hit] - left[hit] == 100
+    assert len(np.unique(found[path == 1])) == 1
+    assert spans(panel) == [[59_999.5, 60_999.5]]
+    assert all(len(area.get_paths()[0].vertices) < 5 * plots.BINS for area in strip.collections)
+
+
+@pytest.mark.parametrize("sequence", [-1, 2])
+def test_a_sequence_that_is_not_there_is_refused(gappy, sequence):
+    with pytest.raises(ValueError, match=rf"sequence must be from 0 to 1, got {sequence}"):
+        plots.series(gappy, sequence=sequence)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, None), (0, 81), (80, None), (10, 10), (20, 10)])
+def test_steps_that_are_not_there_are_refused(gappy, start, stop):
+    with pytest.raises(ValueError, match=r"0 ≤ start < stop ≤ 80, the length of sequence 0; got"):
+        plots.series(gappy, start=start, stop=stop)
+
+
+# How many states, and traces
+
+
+def test_bars_are_the_probabilities_of_the_number_of_states(many):
+    ax = plots.n_states(many)
+    expected = many.n_states_probabilities()
+    assert {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in ax.patches} == expected
+    labels = [f"{p:.0%}" if p >= 0.01 else "" for p in expected.values()]
+    assert [text.get_text() for text in ax.texts] == labels
+    assert ax.get_xticks().tolist() == list(expected)
+
+
+def test_traces_have_a_line_a_chain_and_tuning_shaded(posterior):
+    axes = plots.traces(posterior, ["n_states", "gamma", "update_rate"])
+    assert axes.shape == (3,)
+    assert [ax.get_ylabel() for ax in axes] == ["states", "γ", "update_rate"]
+    for ax, name in zip(axes, ["n_states", "gamma", "update_rate"], strict=True):
+        whole = np.hstack([posterior.warmup.traces[name], posterior.traces[name]])
+        np.testing.assert_array_equal([line.get_ydata() for line in ax.lines], whole)
+        (shade,) = ax.patches
+        assert (shade.get_x(), shade.get_x() + shade.get_width()) == (1, 4.5)
+    assert names(axes[0]) == ["chain 0", "chain 1"]
+    assert axes[-1].get_xlabel() == "sweep, tuning shaded"
+
+
+def test_traces_without_warmup_have_no_shade(single):
+    (ax,) = plots.traces(single, "n_states")
+    assert not ax.patches
+    assert ax.get_xlabel() == "draw"
+
+
+def test_a_quantity_that_is_infinite_does_no_harm(single):
+    assert np.isinf(single.traces["gamma"]).all()
+    plots.traces(single, ["gamma"])[0].figure.canvas.draw()
+
+
+def test_a_start_far_away_does_not_flatten_the_rest():
+    y = ihmm.datasets.four_state(300).y
+    posterior = draw_some(y=y, init=20, tune=30, draws=20, save_warmup=True, sampler=ihmm.DirectAssignment())
+    (ax,) = plots.traces(posterior, ["log_joint"])
+    assert ax.get_ylim()[0] > posterior.warmup.traces["log_joint"][:, 0].min()
+    assert ax.get_ylim()[0] < posterior.traces["log_joint"].min()
+
+
+def test_interrupted_chains_are_drawn_as_long_as_they_are():
+    posterior = stopped(8, tune=0)
+    (ax,) = plots.traces(posterior, ["log_joint"])
+    assert [len(line.get_ydata()) for line in ax.lines] == [3, 2, 2]
+    (line,) = plots.compare({"stopped": posterior}, "log_joint").lines
+    assert len(line.get_ydata()) == 3
+    plots.overview(posterior)
+
+
+def test_a_chain_interrupted_while_tuning_does_not_shift_the_others():
+    posterior = stopped(11, tune=3, save_warmup=True)
+    assert [draws.chain for draws in posterior.draws] == [0]
+    (ax,) = plots.traces(posterior, ["log_joint"])
+    (line,) = ax.lines
+    expected = [posterior.warmup.draws[0].traces["log_joint"], posterior.draws[0].traces["log_joint"]]
+    np.testing.assert_array_equal(line.get_ydata(), np.concatenate(expected))
+
+
+def test_an_unknown_trace_is_refused_with_those_there_are(posterior):
+    with pytest.raises(ValueError, match=r"names must be one of 'n_states', 'log_joint', .*, got 'likelihood'"):
+        plots.traces(posterior, ["n_states", "likelihood"])
+    with pytest.raises(ValueError, match=r"quantity must be one of 'n_states', .*, got 'likelihood'"):
+        plots.compare({"one": posterior}, "likelihood")
+
+
+def test_traces_need_an_axes_for_every_name(posterior):
+    with pytest.raises(ValueError, match="axes must be as many as names, 2, got 1"):
+        plots.traces(posterior, ["n_states", "gamma"], [Figure().add_subplot()])
+
+
+# Transitions
+
+
+def test_a_matrix_has_its_numbers_in_its_cells(posterior):
+    ax = plots.transitions(posterior)
+    rows = posterior.summary().transitions
+    np.testing.assert_array_equal(ax.images[0].get_array(), rows)
+    assert [text.get_text() for text in ax.texts] == [f"{p:.2f}" for p in rows.ravel()]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("to state", "from state")
+    assert ax.get_xticks().tolist() == [0, 1, 2]
+
+
+def test_a_large_matrix_has_a_colour_bar_instead(many):
+    ax = plots.transitions(many)
+    assert many.summary().n_states > 12
+    assert not ax.texts
+    (bar,) = ax.child_axes
+    assert bar.get_ylabel() == "probability"
+
+
+def test_any_square_matrix_can_be_drawn_and_no_other():
+    assert len(plots.transitions([[0.5, 0.5], [0.1, 0.9]]).texts) == 4
+    with pytest.raises(ValueError, match=r"square matrix of transitions, got shape \(2, 3\)"):
+        plots.transitions(np.ones((2, 3)))
+
+
+# Densities
+
+
+def test_densities_of_the_states_add_up_to_that_of_all(posterior):
+    ax = plots.emissions(posterior)
+    total, *states = [line.get_ydata() for line in ax.lines]
+    assert len(states) == 3
+    np.testing.assert_allclose(np.sum(states, axis=0), total, atol=1e-12)
+    grid = ax.lines[0].get_xdata()
+    areas = [np.trapezoid(curve, grid) for curve in states]
+    np.testing.assert_allclose(areas, np.bincount(PATH) / len(PATH), atol=0.05)
+    peaks = [grid[curve.argmax()] for curve in states]
+    np.testing.assert_allclose(peaks, MEANS, atol=0.3)
+    assert names(ax) == ["0", "1", "2", "all", "data"]
+    np.testing.assert_allclose(sum(bar.get_height() * bar.get_width() for bar in ax.patches), 1)
+
+
+def test_a_family_of_the_users_own_is_drawn_by_its_own_density():
+    counts = RNG.geometric(1 / (1 + np.array([1.0, 20.0, 60.0])[PATH])) - 1
+    posterior = draw_some(ihmm.Model(Counts(), MODEL.prior), counts)
+    ax = plots.emissions(posterior)
+    assert ax.get_ylabel() == "probability"
+    assert {line.get_drawstyle() for line in ax.lines} == {"steps-mid"}
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), np.arange(counts.min(), counts.max() + 1))
+    assert 0.5 < ax.lines[0].get_ydata().sum() < 1
+
+
+def test_symbols_have_bars_side_by_side(symbols):
+    ax = plots.emissions(symbols)
+    data, *states = [[bar.get_height() for bar in group] for group in ax.containers[:4]]
+    np.testing.assert_allclose(data, np.bincount(PATH, minlength=4) / len(PATH))
+    np.testing.assert_allclose(np.sum(states, axis=(0, 1)), 1)
+    assert [int(np.argmax(bars)) for bars in states] == [0, 1, 2]
+
+
+def test_missing_values_are_not_in_the_histogram(gappy):
+    ax = plots.emissions(gappy)
+    seen = gappy.data.values[~np.isnan(gappy.data.values)]
+    edges = [bar.get_x() for bar in ax.patches]
+    np.testing.assert_allclose(edges[0], seen.min())
+    width = ax.patches[0].get_width()
+    np.testing.assert_allclose(ax.patches[0].get_height() * width * len(seen), np.sum(seen < seen.min() + width))
+
+
+def test_one_of_several_columns_has_normal_densities(wide):
+    ax = plots.emissions(wide, column=3)
+    assert ax.get_xlabel() == "column 3"
+    k = 0
+    grid, curve = ax.lines[1 + k].get_data()
+    mean, share = wide.summary().phi.mean[k, 3], wide.summary().shares[k]
+    expected = share * np.exp(-0.5 * (grid - mean) ** 2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(curve, expected, atol=0.01)
+    assert plots.emissions(wide).get_xlabel() == "column 0"
+
+
+def test_columns_that_cannot_be_drawn_are_refused(wide, posterior):
+    for found, column, last in ((wide, 8, 7), (posterior, 1, 0), (wide, -1, 7)):
+        with pytest.raises(ValueError, match=f"column must be from 0 to {last}, got {column}"):
+            plots.emissions(found, column=column)
+    odd = draw_some(ihmm.Model(Odd(), MODEL.prior), RNG.standard_normal((80, 8)))
+    with pytest.raises(ValueError, match="a column of Odd cannot be drawn: φ needs the fields mean and variance"):
+        plots.emissions(odd)
+
+
+# Dwell times and co-assignment
+
+
+def test_dwell_times_are_survival_curves_with_medians(posterior):
+    ax = plots.dwell_times(posterior)
+    assert ax.get_yscale() == "log"
+    assert names(ax) == ["0: 15", "1: 10", "2: 10"]
+    steps, share = ax.lines[0].get_data()  # runs of 20, 15 and 15 steps
+    np.testing.assert_array_equal(steps, np.arange(1, 21))
+    np.testing.assert_allclose(share, np.where(steps <= 15, 1, 1 / 3))
+    steps, law = ax.lines[1].get_data()
+    np.testing.assert_allclose(law, posterior.summary().transitions[0, 0] ** (steps - 1))
+
+
+def test_runs_end_where_a_sequence_ends(gappy):
+    longest = max(len(line.get_xdata()) for line in plots.dwell_times(gappy).lines)
+    assert longest == 20
+
+
+def test_a_state_that_is_never_left_has_one_run(single):
+    ax = plots.dwell_times(single)
+    assert names(ax) == ["0: 20"]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), np.ones(20))
+
+
+def test_co_assignment_is_shown_on_the_scale_of_steps(gappy):
+    ax = plots.co_assignment(gappy)
+    np.testing.assert_array_equal(ax.images[0].get_array(), gappy.co_assignment())
+    assert ax.get_xlim() == (-0.5, 104.5)
+    assert len(ax.lines) == 2  # the second sequence begins
+
+
+def test_steps_that_were_chosen_are_named(posterior):
+    ax = plots.co_assignment(posterior, steps=[5, 9, 70])
+    ax.set_xticks([0, 1, 2])
+    ax.figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["5", "9", "70"]
+
+
+# Forecasts
+
+
+def test_a_fan_continues_the_history(posterior):
+    future = posterior.forecast(7)
+    ax = plots.forecast(future, history=Y[-10:])
+    median, past = ax.lines[:2]
+    np.testing.assert_array_equal(median.get_ydata(), np.median(future.y, axis=0))
+    np.testing.assert_array_equal(median.get_xdata(), np.arange(1, 8))
+    np.testing.assert_array_equal(past.get_data(), [np.arange(-9, 1), Y[-10:]])
+    outer = ax.collections[0].get_paths()[0].vertices[:, 1]
+    np.testing.assert_allclose([outer.min(), outer.max()], [future.interval()[0].min(), future.interval()[1].max()])
+    assert names(ax) == ["median", "50%", "80%", "95%"]
+
+
+def test_a_fan_of_several_columns_has_panels(wide):
+    axes = plots.forecast(wide.forecast(3), history=wide.data.values[-5:])
+    assert axes.shape == (6,)
+    assert [ax.get_ylabel() for ax in axes[:2]] == ["column 0", "column 1"]
+
+
+def test_what_is_not_a_forecast_or_its_history_is_refused(gappy, posterior):
+    with pytest.raises(TypeError, match=r"expected a Forecast, got list; .* one by one"):
+        plots.forecast(gappy.forecast(3))
+    with pytest.raises(ValueError, match=r"history must have shape \(steps,\) as the forecast does, got \(5, 2\)"):
+        plots.forecast(posterior.forecast(3), history=np.ones((5, 2)))
+
+
+# Samplers compared
+
+
+def test_runs_are_compared_by_medians_over_chains_from_the_first_sweep(posterior, single):
+    ax = plots.compare({"ours": posterior, "theirs": single}, "log_joint")
+    whole = np.hstack([posterior.warmup.traces["log_joint"], posterior.traces["log_joint"]])
+    np.testing.assert_allclose(ax.lines[0].get_data(), [np.arange(1, 11), np.median(whole, axis=0)])
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), np.median(single.traces["log_joint"], axis=0))
+    assert len(ax.collections) == 2
+    assert names(ax) == ["ours", "theirs"]
+
+
+def test_autocorrelations_start_at_one_and_stay_there_for_what_never_moves(posterior, single):
+    ax = plots.compare({"ours": posterior, "still": single}, "n_states", lags=4)
+    np.testing.assert_array_equal(ax.lines[1].get_data(), [np.arange(5), np.ones(5)])
+    ax = plots.compare({"ours": posterior}, "log_joint", lags=1)
+    x = posterior.traces["log_joint"] - posterior.traces["log_joint"].mean(axis=1, keepdims=True)
+    expected = (x[:, 1:] * x[:, :-1]).sum(axis=1) / np.square(x).sum(axis=1)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [1, np.median(expected)])
+
+
+def test_comparisons_that_cannot_be_made_are_refused(posterior):
+    with pytest.raises(ValueError, match="posteriors must map names to posteriors, got none"):
+        plots.compare({})
+    with pytest.raises(ValueError, match="lags must be less than the number of draws, 6, got 6"):
+        plots.compare({"one": posterior}, lags=6)
