@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bounds lint format bench coverage clean
+.PHONY: help demo test bounds lint format docs bench coverage clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ format: $(VENV)/.dev  ## Format the code and fix what can be fixed
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format
 
+docs: $(VENV)/.dev  ## Build the documentation in docs/_build
+	@$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs docs/_build
+	@echo "Open docs/_build/index.html"
+
 bench: $(VENV)/.dev  ## Time the samplers
 	@$(BIN)/python benchmarks/bench.py
 	@$(BIN)/python benchmarks/samplers.py
@@ -44,7 +48,7 @@ coverage: $(VENV)/.dev  ## Measure coverage of the fast tests, kernels included
 	@$(BIN)/coverage report
 
 clean:  ## Remove the environment, caches and build products
-	@rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) build dist docs/_build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests examples benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # One environment, two fillings: .demo has what the examples need, .dev has everything.

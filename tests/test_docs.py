@@ -1,14 +1,17 @@
 """The README and the documentation: their code runs, and their links lead somewhere."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)]
 SKIP = "<!-- not run -->"  # on a line of its own before a block
 BLOCK = re.compile(rf"^(?P<skip>{re.escape(SKIP)}\s+)?```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+DIRECTIVE = re.compile(r"\{(toctree|eval-rst)\}")
 LINK = re.compile(r"\]\((?!\w+:|#)(?P<target>[^)#\s]+)[^)]*\)")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -29,6 +32,14 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch)
         exec(compile("\n" * line + code, page, "exec"), namespace)  # a traceback then shows the page's own lines
 
 
+@pytest.mark.slow
+def test_the_documentation_builds_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env"]
+    done = subprocess.run([*command, ROOT / "docs", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "InfiniteHMM" in (tmp_path / "reference" / "estimator.html").read_text("utf-8")
+
+
 @every_page
 def test_every_relative_link_leads_somewhere(page):
     broken = [link for link in LINK.findall(page.read_text("utf-8")) if not (page.parent / link).exists()]
@@ -40,7 +51,7 @@ def test_every_fence_names_its_language(page):
     """A block without a name would go untested."""
     fences = re.findall(r"^```(.*)$", page.read_text("utf-8"), re.MULTILINE)
     assert len(fences) % 2 == 0
-    assert set(fences[0::2]) <= {"python", "sh"}
+    assert {name for name in fences[0::2] if not DIRECTIVE.fullmatch(name)} <= {"python", "sh"}
     assert set(fences[1::2]) <= {""}
 
 
@@ -48,3 +59,14 @@ def test_blocks_are_found_unless_marked():
     marked = f"{SKIP}\n```python\ntwo\n```\n\n{SKIP}\n\n```python\nthree\n```\n"
     text = f"a\n```python\none\n```\n{marked}```sh\nfour\n```\n```python\nfive\n```\n"
     assert blocks(text) == [(2, "one\n"), (text.count("\n") - 2, "five\n")]
+
+
+def test_every_public_name_is_what_it_says_whatever_was_imported_before():
+    """A module of the same name would take the place of a function once it is imported."""
+    code = """
+import importlib, pkgutil, ihmm
+for module in pkgutil.walk_packages(ihmm.__path__, "ihmm."):
+    importlib.import_module(module.name)
+assert all(callable(getattr(ihmm, name)) for name in ihmm.__all__ if name not in ("datasets", "testing", "plots"))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

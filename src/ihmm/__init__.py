@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ihmm.samplers import Blocked as Blocked
     from ihmm.samplers import DirectAssignment as DirectAssignment
     from ihmm.samplers import ParticleGibbs as ParticleGibbs
-    from ihmm.simulate import simulate as simulate
+    from ihmm.simulation import simulate as simulate
 
 # The front page. Names are imported when first used, so that `import ihmm` stays quick.
 _HOME = {
@@ -59,7 +59,7 @@ _HOME = {
     "iterate": "ihmm.chain",
     "plots": "ihmm.plots",
     "sample": "ihmm.chain",
-    "simulate": "ihmm.simulate",
+    "simulate": "ihmm.simulation",
     "testing": "ihmm.testing",
 }
 __all__ = sorted(_HOME.keys() - {"plots"})  # `from ihmm import *` must not need matplotlib

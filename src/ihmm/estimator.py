@@ -132,7 +132,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         return np.asarray(np.argmax(self.predict_proba(X, lengths=lengths), axis=1))
 
     def predict_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> FloatArray:
-        """(n_samples, n_states_): probability of every state at every step, given all of its series.
+        """(n_samples, n_states): probability of every state at every step, given all of its series.
 
         It is averaged over the draws. `posterior_.smooth` also has the probability that none of them is right.
         """

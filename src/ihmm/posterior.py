@@ -215,7 +215,7 @@ class Posterior:
         )
 
     def to_datatree(self) -> "xarray.DataTree":
-        """The posterior as ArviZ reads it: groups posterior, sample_stats, observed_data, and warmup_… if saved."""
+        """The posterior as ArviZ reads it: groups posterior, sample_stats, observed_data, and ``warmup_…`` if saved."""
         import xarray
 
         seed = self.seed if self.seed is None or self.seed < 2**63 else str(self.seed)  # netCDF has no larger integers

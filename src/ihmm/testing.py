@@ -24,7 +24,7 @@ from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Prior
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 from ihmm.samplers import ParticleGibbs, Sampler
-from ihmm.simulate import draw_prior
+from ihmm.simulation import draw_prior
 
 Partition = tuple[int, ...]
 NODES = 48  # of each quadrature over a free hyperparameter
@@ -42,7 +42,7 @@ class LawTest:
     observed: FloatArray
     z: FloatArray
     p_value: float
-    """Probability of a |z| as large as the largest one, all of them taken into account (Bonferroni)."""
+    """Probability of a deviation as large as the largest one, all of them taken into account (Bonferroni)."""
 
     def __repr__(self) -> str:
         order = np.argsort(-np.abs(self.z))[:8]
