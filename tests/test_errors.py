@@ -205,7 +205,7 @@ def test_one_symbol_a_step():
     assert_refused("one symbol a step", "got 2 columns", model=SYMBOLS, y=np.zeros((10, 2), int))
 
 
-@pytest.mark.parametrize("y", [["a", "b"], np.array(["x", "y"]), [None, None], np.array([1j, 2j])])
+@pytest.mark.parametrize("y", [["a", "b"], np.array(["x", "y"]), ["a", None], np.array([1j, 2j])])
 def test_series_must_hold_numbers(y):
     assert_refused("must hold numbers", "code symbols as integers", y=y, error=TypeError)
 
@@ -217,7 +217,7 @@ def test_symbols_must_be_in_range(bad):
     assert_refused(*said, model=SYMBOLS, y=y)
 
 
-@pytest.mark.parametrize("bad", [0.5, NAN, INF])
+@pytest.mark.parametrize("bad", [0.5, INF])
 def test_symbols_must_be_whole(bad):
     y = np.array([0.0, 1.0, bad, 0.0])
     assert_refused("whole numbers from 0 to 2", f"got {bad} at t = 2", model=SYMBOLS, y=y)

@@ -26,7 +26,8 @@ from ihmm.sticks import total_states
 POLL = 0.1  # seconds between two looks at the chains
 AUTO_ROUNDS = 10  # of splits and merges that make a start
 AUTO_STATES = 10  # of a random start, for emissions that cannot be split and merged
-MOVES: tuple[Move, ...] = (GreedySplitMerge(),)  # what is done unless the user says otherwise
+# What is done unless the user says otherwise: copies go in a few sweeps, then only what is one state in any case
+MOVES: tuple[Move, ...] = (GreedySplitMerge(sweeps=6), GreedySplitMerge(sweeps=30, careful=True))
 
 Init = int | str | ArrayLike | Sequence[ArrayLike]
 Sweeps = Iterator[tuple[Draw, SweepInfo]]

@@ -263,7 +263,7 @@ def move_cases():
         draw = initial_draw(rng, data, model, rng.integers(3, size=36))
         path = Trajectory(draw.states, draw.transitions.beta)
         for sweep in range(3):
-            path = GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
+            path = GreedySplitMerge(careful=sweep != 1).apply(rng, data, model, path, draw.hyper)
             cases[f"moved_path_{i}_{sweep}"], cases[f"moved_beta_{i}_{sweep}"] = path.states, path.beta
     return cases
 

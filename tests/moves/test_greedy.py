@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 from convergence import run
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 import ihmm
-from ihmm.gibbs import initial_draw
-from ihmm.kernels import split_merge
+from ihmm.gibbs import initial_draw, sweep
+from ihmm.kernels import direct, split_merge
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.direct import gather_statistics
 from ihmm.model import Hyper
@@ -57,11 +57,49 @@ def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, se
         assert gain == pytest.approx(change - np.log(weights[a]), abs=1e-8)
 
 
-def move(model, data, states, rng, times=1):
+@pytest.mark.parametrize(("emission", "series"), EMISSIONS.values(), ids=EMISSIONS)
+def test_choices_between_two_states_are_judged_as_if_all_were_listed(emission, series):
+    model = ihmm.Model(emission)
+    data = model.observe([series, series[:2]])
+    states = np.array([0, 1, 1, 2, 0, 1, 0])  # between 0 and 1, at all steps but one
+    beta = np.array([0.3, 0.4, 0.2])
+    collapsed = emission.collapsed(data.y)
+    family = FAMILIES[collapsed.family]
+    statistics = np.zeros((3, collapsed.size))
+    gather_statistics(family, statistics, collapsed.values, states)
+    counts = count_transitions(states, data.offsets, 3)
+    rows = counts + HYPER.alpha * beta
+    rows[0] = counts[0] + HYPER.concentration * beta
+    rows[1:] += HYPER.kappa * np.eye(3)
+    rows = rows / (counts.sum(axis=1, keepdims=True) + HYPER.concentration)
+    density = np.array(
+        [[direct.log_predictive(family, collapsed.prior, s, collapsed.values, t) for s in statistics] for t in range(7)]
+    )
+
+    def log_probability(path):
+        total = density[np.arange(7), path].sum()
+        for begin, end in itertools.pairwise(data.offsets):
+            total += np.log(rows[np.append(0, path[begin : end - 1] + 1), path[begin:end]]).sum()
+        return total
+
+    listed = {}
+    for choice in itertools.product([0, 1], repeat=6):
+        path = states.copy()
+        path[states != 2] = choice
+        listed[tuple(path)] = log_probability(path)
+    expected = listed[tuple(states)] - logsumexp(list(listed.values()))
+    found = split_merge.log_choices(
+        family, collapsed.prior, collapsed.values, data.offsets, states, statistics, counts, beta, HYPER.concentration,
+        HYPER.stickiness, 0, 1,
+    )  # fmt: skip
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def move(model, data, states, rng, times=1, careful=False):
     draw = initial_draw(rng, data, model, states)
     path = Path(draw.states, draw.transitions.beta)
     for _ in range(times):
-        path = ihmm.GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
+        path = ihmm.GreedySplitMerge(careful=careful).apply(rng, data, model, path, draw.hyper)
         assert path.beta.sum() == pytest.approx(1.0)
         np.testing.assert_array_equal(np.unique(path.states), np.arange(len(path.beta) - 1))
     return path
@@ -97,6 +135,21 @@ def test_states_that_differ_stay_apart_and_copies_are_merged():
     assert same_partition(move(model, data, LEVELS, rng).states, LEVELS)
     copies = LEVELS + 3 * rng.integers(3, size=150)
     assert same_partition(move(model, data, copies, rng).states, LEVELS)
+
+
+def test_states_that_overlap_are_merged_along_the_path_but_not_with_care():
+    """Two states one standard deviation apart: the dynamics tell them apart, a single path does not."""
+    rng = np.random.default_rng(1)
+    truth = np.cumsum(rng.random(3000) < 0.05) % 2
+    model = ihmm.Model(ihmm.Normal(strength=0.5), ihmm.HDPPrior(1.0, 1.0))
+    data = model.observe(truth + rng.normal(size=3000))
+    draw = initial_draw(rng, data, model, truth)
+    for _ in range(20):
+        draw, _ = sweep(rng, data, model, draw, ihmm.ParticleGibbs())
+    copies = np.where(rng.random(3000) < 0.5, draw.n_states + draw.states, draw.states)
+    assert len(move(model, data, draw.states, rng).beta) - 1 == 1
+    assert len(move(model, data, draw.states, rng, careful=True).beta) - 1 == 2
+    assert len(move(model, data, copies, rng, careful=True).beta) - 1 == 2
 
 
 def test_a_finite_model_never_gets_more_states_than_it_has():

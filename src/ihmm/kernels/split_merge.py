@@ -32,7 +32,7 @@ HOPELESS = -1000.0  # gain of β and the emissions that no likeness of rows make
 
 @jit
 def merge_best_first(
-    family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness
+    family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness, careful
 ):
     """Merge the pair that gains most, again and again, until no merge gains anything.
 
@@ -49,18 +49,18 @@ def merge_best_first(
             for b in range(a + 1, n_states):
                 if alive[a] and alive[b]:
                     if not fresh[a, b]:
-                        gains[a, b] = summed_gain(
+                        gains[a, b] = judge_merge(
                             family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration,
-                            stickiness, alive, a, b,
+                            stickiness, alive, careful, a, b,
                         )  # fmt: skip
                         fresh[a, b] = True
                     if gains[a, b] > best:
                         best, first, second = gains[a, b], a, b
         if first < 0:
             return
-        gain = summed_gain(
+        gain = judge_merge(
             family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness, alive,
-            first, second,
+            careful, first, second,
         )  # fmt: skip
         gains[first, second] = gain
         if gain < best and gain < 0.5 * best:  # others were merged since: look again which is best
@@ -148,16 +148,18 @@ def steps_of(states, k):
 
 
 @jit
-def summed_gain(
-    family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness, alive, a, b
-):
-    """What taking state b for state a adds to the joint probability, summed over which of the two their steps are in.
+def judge_merge(
+    family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness, alive, careful,
+    a, b,
+):  # fmt: skip
+    """What taking state b for state a adds to the logarithm of the joint probability.
 
     Along one path two states that overlap always seem one too many: the path's choices between them cost
-    probability, which the sum over all choices, p(s, y) / p(choices | y), has back.
+    probability. If `careful`, those are summed over, p(s, y) / p(choices | y), so that only a merge pays that pays
+    whatever the path.
     """
     gain = merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, alive, a, b)
-    if gain > 0.0:
+    if careful and gain > 0.0:
         gain += log_choices(
             family, prior, values, offsets, states, statistics, counts, beta, concentration, stickiness, a, b
         )

@@ -25,9 +25,18 @@ class GreedySplitMerge:
 
     One split of each state is tried, by how well its steps predict each other; then pairs are merged, best first, as
     long as that gains anything. Emissions whose parameter cannot be integrated out are left alone.
+
+    Parameters
+    ----------
+    sweeps
+        How many tuning sweeps it acts in.
+    careful
+        Judge a merge with the choice between the two states summed over, instead of along the path alone. The path
+        alone is quick to do away with copies, and merges states that overlap too; this leaves them alone.
     """
 
     sweeps: int = 30
+    careful: bool = False
 
     def __post_init__(self) -> None:
         _checks.count("GreedySplitMerge sweeps", self.sweeps, least=0)
@@ -54,7 +63,8 @@ class GreedySplitMerge:
         gather_statistics(family, statistics, collapsed.values, states)
         counts = count_transitions(states, data.offsets, n_states)
         merge_best_first(
-            family, prior, collapsed.values, data.offsets, states, statistics, counts, beta[:n_states], *mass
-        )
+            family, prior, collapsed.values, data.offsets, states, statistics, counts, beta[:n_states], *mass,
+            self.careful,
+        )  # fmt: skip
         kept = compact(states, np.arange(n_states))
         return Path(states, np.append(beta[kept], path.beta[-1]))
