@@ -11,7 +11,7 @@ from scipy import integrate, stats
 import ihmm
 from ihmm.emissions import MultivariateNormal, Normal
 from ihmm.emissions._diagonal import DiagonalPhi
-from ihmm.emissions._full import FullPhi, cholesky, draw_missing, fill_averages, patterns, triangle
+from ihmm.emissions._full import FullPhi, cholesky, fill_averages, patterns, triangle
 from ihmm.posterior import _decode, _encode
 from reference.verdicts import assert_follows, assert_mean
 
@@ -246,7 +246,7 @@ def test_missing_values_are_drawn_given_the_others_of_their_row_and_state():
     n = 20_000
     y = np.tile([[1.0, NAN, 2.5], [NAN, NAN, 4.0], [1.0, 2.0, 3.0]], (n, 1))
     states = np.tile([0, 1, 0], n)
-    filled = draw_missing(np.random.default_rng(5), y, states, phi)
+    filled = MultivariateNormal(3).complete(np.random.default_rng(5), y, states, phi)
     known = ~np.isnan(y)
     np.testing.assert_array_equal(filled[known], y[known])
     # the textbook's conditional: μ_m + Σ_mo Σ_oo⁻¹ (y_o − μ_o), Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om
@@ -257,6 +257,15 @@ def test_missing_values_are_drawn_given_the_others_of_their_row_and_state():
     for d in (0, 1):
         assert_follows(filled[1::3, d], stats.norm(5.0, 1.0).cdf)
     assert np.isnan(y).sum() == 3 * n  # the data are left alone
+
+
+def test_missing_values_of_independent_columns_are_drawn_given_their_state():
+    phi = DiagonalPhi(np.array([[0.0, 1.0], [5.0, 5.0]]), np.array([[1.0, 4.0], [1.0, 1.0]]))
+    y, states = np.tile([[2.0, NAN], [NAN, 3.0]], (20_000, 1)), np.tile([0, 1], 20_000)
+    filled = DIAGONAL.complete(np.random.default_rng(5), y, states, phi)
+    np.testing.assert_array_equal(filled[~np.isnan(y)], y[~np.isnan(y)])
+    assert_follows(filled[::2, 1], stats.norm(1.0, 2.0).cdf)
+    assert_follows(filled[1::2, 0], stats.norm(5.0, 1.0).cdf)
 
 
 def test_an_update_is_a_fresh_draw_where_nothing_is_missing():

@@ -39,7 +39,7 @@ def log_joint(model, data, states, beta, hyper=HYPER):
 def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, series):
     rng = np.random.default_rng(1)
     model = ihmm.Model(emission)
-    data = model.observe([np.tile(series, 4), np.array(series)])
+    data = model.observe([np.concatenate([series] * 4), np.array(series)])
     states = np.append(np.arange(4), rng.integers(4, size=len(data.y) - 4))
     beta = rng.dirichlet(np.ones(5))
     collapsed = emission.collapsed(data.y)

@@ -54,6 +54,9 @@ class DiagonalNormal:
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: DiagonalPhi) -> DiagonalPhi:
         return self.resample(rng, y, states, len(phi.mean))
 
+    def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: DiagonalPhi) -> FloatArray:
+        return np.where(np.isnan(y), self.sample_observations(rng, states, phi), y)
+
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: DiagonalPhi) -> FloatArray:
         noise = rng.standard_normal((len(states), len(self.columns)))
         return phi.mean[states] + np.sqrt(phi.variance)[states] * noise

@@ -73,7 +73,23 @@ class FullNormal:
         return self._resample(rng, fill_averages(y, states, n_states, self.mean), states, n_states)
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FullPhi:
-        return self._resample(rng, draw_missing(rng, y, states, phi), states, len(phi.mean))
+        return self._resample(rng, self.complete(rng, y, states, phi), states, len(phi.mean))
+
+    def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FloatArray:
+        y = y.copy()
+        for rows, known in patterns(y):
+            missing = np.delete(np.arange(y.shape[1]), known)
+            if len(missing) == 0:
+                continue
+            order, n = np.append(known, missing), len(known)
+            for k in np.unique(states[rows]):
+                here = rows[states[rows] == k]
+                # with the known columns first, y − μ = Lz: of z the first n are known, and the others normal
+                factor = cholesky(phi.covariance[k][np.ix_(order, order)])
+                z = rng.standard_normal((len(order), len(here)))
+                z[:n] = np.linalg.solve(factor[:n, :n], (y[np.ix_(here, known)] - phi.mean[k, known]).T)
+                y[np.ix_(here, missing)] = phi.mean[k, missing] + (factor[n:] @ z).T
+        return y
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: FullPhi) -> FloatArray:
         y = rng.standard_normal((len(states), len(self.mean)))
@@ -188,35 +204,16 @@ def fill_averages(y: FloatArray, states: IntArray, n_states: int, mean: FloatArr
     return y
 
 
-def draw_missing(rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FloatArray:
-    """y with a draw of what is missing, given the other values of its row and φ."""
-    gaps = np.isnan(y)
-    if not gaps.any():
-        return y
-    y = y.copy()
-    for rows, known in patterns(y):
-        missing = np.setdiff1d(np.arange(y.shape[1]), known)
-        if len(missing) == 0:
-            continue
-        order, n = np.append(known, missing), len(known)
-        for k in np.unique(states[rows]):
-            here = rows[states[rows] == k]
-            # with the known columns first, y − μ = Lz: the first z are known too, and the others are normal
-            factor = cholesky(phi.covariance[k][np.ix_(order, order)])
-            z = rng.standard_normal((len(order), len(here)))
-            z[:n] = np.linalg.solve(factor[:n, :n], (y[np.ix_(here, known)] - phi.mean[k, known]).T)
-            y[np.ix_(here, missing)] = phi.mean[k, missing] + (factor[n:] @ z).T
-    return y
-
-
 def patterns(y: FloatArray) -> Iterator[tuple[Any, Any]]:
     """The rows in which the same columns are known, and these columns, for each such set."""
     missing = np.isnan(y)
     if not missing.any():
         yield slice(None), slice(None)
         return
-    _, first, group = np.unique(np.packbits(missing, axis=1), axis=0, return_index=True, return_inverse=True)
-    ordered, sizes = np.argsort(group.ravel(), kind="stable"), np.bincount(group.ravel())
+    bits = np.packbits(missing, axis=1)
+    codes = bits.view(np.dtype((np.void, bits.shape[1])))[:, 0]
+    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+    ordered, sizes = np.argsort(group, kind="stable"), np.bincount(group)
     for t, rows in zip(first, np.split(ordered, np.cumsum(sizes)[:-1]), strict=True):
         yield rows, np.flatnonzero(~missing[t])
 

@@ -97,6 +97,10 @@ class MultivariateNormal(ConjugateEmission):
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> Phi:
         return self._law.update(rng, y, states, phi)
 
+    def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> FloatArray:
+        """A copy of y with missing values drawn given the others of their rows."""
+        return self._law.complete(rng, y, states, phi)
+
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> FloatArray:
         return self._law.sample_observations(rng, states, phi)
 
