@@ -64,6 +64,15 @@ def test_density_is_scipys_of_the_values_that_are_known(size, seed, covariance, 
     np.testing.assert_allclose(emission.log_density_at(y, states, phi), table[np.arange(12), states], rtol=1e-10)
 
 
+@pytest.mark.parametrize("hidden", [0.0, 0.2])
+def test_density_along_a_long_path_is_that_along_its_parts(hidden):
+    rng, y = np.random.default_rng(9), some_rows(6, 3000, 9, hidden)
+    phi, states = MultivariateNormal(6).sample_prior(rng, 5), rng.integers(5, size=3000)
+    along = MultivariateNormal(6).log_density_at(y, states, phi)
+    parts = [MultivariateNormal(6).log_density_at(y[t : t + 9], states[t : t + 9], phi) for t in range(0, 3000, 9)]
+    np.testing.assert_allclose(along, np.concatenate(parts), rtol=1e-9)
+
+
 @QUICK
 @given(SIZES, SEEDS, st.sampled_from([0.0, 0.4]))
 def test_marginal_is_a_multivariate_t_of_the_values_that_are_known(size, seed, hidden):
