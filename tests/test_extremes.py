@@ -12,8 +12,14 @@ SYMBOLS = np.repeat([0, 1, 2, 1], 25)
 PROPOSALS = pytest.mark.parametrize("proposal", ["posterior", "prior"])
 ALL_EMISSIONS = pytest.mark.parametrize(
     ("emission", "y"),
-    [(NORMAL, TWO_LEVELS), (KNOWN_NOISE, TWO_LEVELS), (ihmm.Categorical(3), SYMBOLS)],
-    ids=["Normal", "NormalMean", "Categorical"],
+    [
+        (NORMAL, TWO_LEVELS),
+        (KNOWN_NOISE, TWO_LEVELS),
+        (ihmm.Categorical(3), SYMBOLS),
+        (ihmm.Poisson(), 5 * SYMBOLS),
+        (ihmm.MultivariateNormal(2), np.column_stack([TWO_LEVELS, SYMBOLS])),
+    ],
+    ids=["Normal", "NormalMean", "Categorical", "Poisson", "MultivariateNormal"],
 )
 REAL_VALUED = pytest.mark.parametrize("emission", [NORMAL, KNOWN_NOISE], ids=["Normal", "NormalMean"])
 
@@ -125,6 +131,84 @@ def test_a_hundred_thousand_steps_work(emission, proposal):
 @REAL_VALUED
 def test_new_states_may_be_tried_anywhere_in_a_long_series(emission):
     draw_some(emission, np.random.default_rng(0).normal(size=9000), init=10)
+
+
+# Counts and rows
+
+COVARIANCES = pytest.mark.parametrize("covariance", ["full", "diagonal"])
+NOISE = np.random.default_rng(12).normal(size=(100, 50))
+ROWS = {
+    "fifty columns": TWO_LEVELS[:, None] + NOISE,
+    "fewer steps than columns": NOISE[:10],
+    "two steps": NOISE[:2, :3],
+    "the same column twice": TWO_LEVELS[:, None] * [1.0, 1.0],
+    "collinear columns": TWO_LEVELS[:, None] * [1.0, -2.0, 1e-3],
+    "a column that is a sum": np.column_stack([NOISE[:, :2], NOISE[:, 0] + NOISE[:, 1]]),
+    "a constant column": np.column_stack([TWO_LEVELS, np.full(100, 7.0)]),
+    "nothing but constants": np.full((100, 3), -1000.0),
+    "scales far apart": NOISE[:, :4] * [1e-6, 1.0, 1e3, 1e6],
+    "collinear, far above the prior's scale": 1e9 * TWO_LEVELS[:, None] * [1.0, 1.0, 2.0],
+    "outliers": np.where(np.arange(100)[:, None] % 33 == 10, 5e5, TWO_LEVELS[:, None] + NOISE[:, :3]),
+}
+
+
+@COVARIANCES
+@pytest.mark.parametrize("rows", ROWS)
+def test_rows_of_any_rank_and_scale_work(rows, covariance):
+    y = ROWS[rows]
+    emission = ihmm.MultivariateNormal(y.shape[1], covariance=covariance)
+    draw_some(emission, y, draws=5, tune=5)
+    draw_some(emission, y, ihmm.DirectAssignment(), draws=3, tune=3, chains=1)
+
+
+@COVARIANCES
+@pytest.mark.parametrize("rows", ROWS)
+def test_rows_of_any_rank_and_scale_may_have_gaps(rows, covariance):
+    y = ROWS[rows].copy()
+    y[::3, 0] = np.nan
+    y[1::3, 1:] = np.nan
+    y[-1] = np.nan
+    draw_some(ihmm.MultivariateNormal(y.shape[1], covariance=covariance), y, draws=5, tune=5, chains=1)
+
+
+@COVARIANCES
+@pytest.mark.parametrize(
+    "settings",
+    [{"strength": 1e-8}, {"strength": 1e8}, {"scale": 1e-8}, {"scale": 1e8}, {"dof": 1.01}, {"dof": 1e6}],
+    ids=str,
+)
+def test_priors_of_rows_may_be_narrow_or_wide(settings, covariance):
+    emission = ihmm.MultivariateNormal(2, covariance=covariance, **settings)
+    draw_some(emission, TWO_LEVELS[:, None] + NOISE[:, :2], chains=1)
+
+
+COUNTS = {
+    "a million": np.repeat([1_000_000, 990_000], 50),
+    "none": np.zeros(100, int),
+    "none or a million": np.repeat([0, 1_000_000, 0], 30),
+}
+
+
+@pytest.mark.parametrize("counts", COUNTS)
+@pytest.mark.parametrize("sampler", OTHER_SAMPLERS)
+def test_counts_may_be_nothing_or_a_million(sampler, counts):
+    sampler, prior = OTHER_SAMPLERS[sampler]
+    draw_some(ihmm.Poisson(), COUNTS[counts], sampler, prior, draws=10)
+
+
+@PROPOSALS
+@pytest.mark.parametrize("counts", COUNTS)
+def test_counts_may_be_nothing_or_a_million_with_particles(counts, proposal):
+    posterior = draw_some(ihmm.Poisson(1.0, 1e-6), COUNTS[counts], proposal, tune=50)
+    if proposal == "posterior":
+        assert np.median(posterior.n_states) == len(np.unique(COUNTS[counts]))
+
+
+@pytest.mark.parametrize(
+    "emission", [ihmm.Poisson(1e-3, 1e-3), ihmm.Poisson(1e6, 1e6), ihmm.Poisson(1, 1e-6)], ids=repr
+)
+def test_priors_of_counts_may_be_narrow_or_wide(emission):
+    draw_some(emission, np.round(abs(TWO_LEVELS) * 10))
 
 
 # Priors

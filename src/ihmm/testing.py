@@ -168,6 +168,8 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
     for name, field in fields(phi).items():
         values[f"{name} of first"] = np.arctan(np.ravel(field[first])[0])
         values[f"{name} of last"] = np.arctan(np.ravel(field[last])[0])
+        if field[first].size > 1:  # of a covariance, what is off its diagonal
+            values[f"second {name} of first"] = np.arctan(np.ravel(field[first])[1])
     return {name: float(value) for name, value in values.items()}
 
 

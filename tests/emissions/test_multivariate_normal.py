@@ -11,7 +11,7 @@ from scipy import integrate, stats
 import ihmm
 from ihmm.emissions import MultivariateNormal, Normal
 from ihmm.emissions._diagonal import DiagonalPhi
-from ihmm.emissions._full import FullPhi, cholesky, draw_missing, fill_averages, patterns, triangle
+from ihmm.emissions._full import FullPhi, cholesky, fill_averages, patterns, triangle
 from ihmm.posterior import _decode, _encode
 from reference.verdicts import assert_follows, assert_mean
 
@@ -62,6 +62,15 @@ def test_density_is_scipys_of_the_values_that_are_known(size, seed, covariance, 
             assert table[t, k] == pytest.approx(law.logpdf(row[known]), rel=1e-6, abs=1e-6)
     states = np.arange(12) % 3
     np.testing.assert_allclose(emission.log_density_at(y, states, phi), table[np.arange(12), states], rtol=1e-10)
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.2])
+def test_density_along_a_long_path_is_that_along_its_parts(hidden):
+    rng, y = np.random.default_rng(9), some_rows(6, 3000, 9, hidden)
+    phi, states = MultivariateNormal(6).sample_prior(rng, 5), rng.integers(5, size=3000)
+    along = MultivariateNormal(6).log_density_at(y, states, phi)
+    parts = [MultivariateNormal(6).log_density_at(y[t : t + 9], states[t : t + 9], phi) for t in range(0, 3000, 9)]
+    np.testing.assert_allclose(along, np.concatenate(parts), rtol=1e-9)
 
 
 @QUICK
@@ -246,7 +255,7 @@ def test_missing_values_are_drawn_given_the_others_of_their_row_and_state():
     n = 20_000
     y = np.tile([[1.0, NAN, 2.5], [NAN, NAN, 4.0], [1.0, 2.0, 3.0]], (n, 1))
     states = np.tile([0, 1, 0], n)
-    filled = draw_missing(np.random.default_rng(5), y, states, phi)
+    filled = MultivariateNormal(3).complete(np.random.default_rng(5), y, states, phi)
     known = ~np.isnan(y)
     np.testing.assert_array_equal(filled[known], y[known])
     # the textbook's conditional: μ_m + Σ_mo Σ_oo⁻¹ (y_o − μ_o), Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om
@@ -257,6 +266,15 @@ def test_missing_values_are_drawn_given_the_others_of_their_row_and_state():
     for d in (0, 1):
         assert_follows(filled[1::3, d], stats.norm(5.0, 1.0).cdf)
     assert np.isnan(y).sum() == 3 * n  # the data are left alone
+
+
+def test_missing_values_of_independent_columns_are_drawn_given_their_state():
+    phi = DiagonalPhi(np.array([[0.0, 1.0], [5.0, 5.0]]), np.array([[1.0, 4.0], [1.0, 1.0]]))
+    y, states = np.tile([[2.0, NAN], [NAN, 3.0]], (20_000, 1)), np.tile([0, 1], 20_000)
+    filled = DIAGONAL.complete(np.random.default_rng(5), y, states, phi)
+    np.testing.assert_array_equal(filled[~np.isnan(y)], y[~np.isnan(y)])
+    assert_follows(filled[::2, 1], stats.norm(1.0, 2.0).cdf)
+    assert_follows(filled[1::2, 0], stats.norm(5.0, 1.0).cdf)
 
 
 def test_an_update_is_a_fresh_draw_where_nothing_is_missing():

@@ -8,7 +8,7 @@ import ihmm
 from ihmm.kernels import direct
 from ihmm.samplers import beam
 from ihmm.testing import canonical, exact_posterior, geweke, partition_test
-from reference.cases import ALARM, EMISSIONS, FINITE_PRIORS, LAYOUTS, PRIORS, split
+from reference.cases import ALARM, EMISSIONS, FINITE_PRIORS, LAYOUTS, PRIORS, some, split, trials
 
 pytestmark = pytest.mark.law
 
@@ -22,35 +22,36 @@ FINITE = {
 }
 
 
-@pytest.mark.parametrize("lengths", LAYOUTS.values(), ids=LAYOUTS)
-@pytest.mark.parametrize("sampler", INFINITE.values(), ids=INFINITE)
-@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
-@pytest.mark.parametrize(("emission", "series"), EMISSIONS.values(), ids=EMISSIONS)
-def test_visits_every_partition_as_often_as_the_exact_posterior_says(emission, series, prior, sampler, lengths):
+CASE = ("emission", "series", "prior", "lengths", "sampler")
+TWO_SEQUENCES = some(LAYOUTS, "several sequences")
+
+
+@pytest.mark.parametrize(CASE, trials(PRIORS, LAYOUTS, INFINITE))
+def test_visits_every_partition_as_often_as_the_exact_posterior_says(emission, series, prior, lengths, sampler):
     result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=6000, seed=3)
     assert result.p_value > ALARM, result
 
 
-@pytest.mark.parametrize("sampler", FINITE.values(), ids=FINITE)
-@pytest.mark.parametrize("prior", FINITE_PRIORS.values(), ids=FINITE_PRIORS)
-@pytest.mark.parametrize(("emission", "series"), EMISSIONS.values(), ids=EMISSIONS)
-def test_visits_every_partition_of_a_finite_model_as_often_as_it_should(emission, series, prior, sampler):
-    lengths = LAYOUTS["several sequences"]
+@pytest.mark.parametrize(CASE, trials(FINITE_PRIORS, TWO_SEQUENCES, FINITE, few=1))
+def test_visits_every_partition_of_a_finite_model_as_often_as_it_should(emission, series, prior, lengths, sampler):
     result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=6000, seed=3)
     assert result.p_value > ALARM, result
 
 
-@pytest.mark.parametrize("sampler", INFINITE.values(), ids=INFINITE)
-@pytest.mark.parametrize("emission", [case[0] for case in EMISSIONS.values()], ids=EMISSIONS)
-def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(emission, sampler):
-    result = geweke(ihmm.Model(emission, PRIORS["sticky-free"]), [3, 2], sampler, sweeps=8000, seed=7)
+@pytest.mark.parametrize(CASE, trials(some(PRIORS, "sticky-free"), TWO_SEQUENCES, INFINITE))
+def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(emission, series, prior, lengths, sampler):
+    result = geweke(ihmm.Model(emission, prior), lengths, sampler, sweeps=8000, seed=7)
     assert result.p_value > ALARM, result
 
 
-@pytest.mark.parametrize("prior", ["finite-sticky-free", "bayesian-hmm-sticky-free"])
-@pytest.mark.parametrize("emission", [case[0] for case in EMISSIONS.values()], ids=EMISSIONS)
-def test_a_blocked_sweep_leaves_the_joint_law_of_a_finite_model_alone(emission, prior):
-    result = geweke(ihmm.Model(emission, FINITE_PRIORS[prior]), [3, 2], ihmm.Blocked(), sweeps=8000, seed=7)
+@pytest.mark.parametrize(
+    CASE,
+    trials(
+        some(FINITE_PRIORS, "bayesian-hmm-sticky-free", "finite-sticky-free"), TWO_SEQUENCES, some(FINITE, "blocked")
+    ),
+)
+def test_a_blocked_sweep_leaves_the_joint_law_of_a_finite_model_alone(emission, series, prior, lengths, sampler):
+    result = geweke(ihmm.Model(emission, prior), lengths, sampler, sweeps=8000, seed=7)
     assert result.p_value > ALARM, result
 
 

@@ -8,20 +8,21 @@ from ihmm import gibbs
 from ihmm.kernels import conditionals, sticks
 from ihmm.samplers import particle_gibbs
 from ihmm.testing import LawTest, geweke, partition_test
-from reference.cases import ALARM, EMISSIONS, LAYOUTS, PRIORS, split
+from reference.cases import ALARM, EMISSIONS, LAYOUTS, PRIORS, some, split, trials
 
 pytestmark = pytest.mark.law
 
 
-@pytest.mark.parametrize("lengths", LAYOUTS.values(), ids=LAYOUTS)
-@pytest.mark.parametrize("proposal", ["posterior", "prior"])
-@pytest.mark.parametrize("n_particles", [2, 5])
-@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
-@pytest.mark.parametrize(("emission", "series"), EMISSIONS.values(), ids=EMISSIONS)
-def test_visits_every_partition_as_often_as_the_exact_posterior_says(
-    emission, series, prior, n_particles, proposal, lengths
-):
-    sampler = ihmm.ParticleGibbs(n_particles, proposal)
+CASE = ("emission", "series", "prior", "lengths", "sampler")
+SAMPLERS = {
+    f"{proposal}-{n_particles}": ihmm.ParticleGibbs(n_particles, proposal)
+    for n_particles in (2, 5)
+    for proposal in ("posterior", "prior")
+}
+
+
+@pytest.mark.parametrize(CASE, trials(PRIORS, LAYOUTS, SAMPLERS, few=2))
+def test_visits_every_partition_as_often_as_the_exact_posterior_says(emission, series, prior, lengths, sampler):
     result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=8000, seed=3)
     assert result.p_value > ALARM, result
 
@@ -35,13 +36,11 @@ def test_any_threshold_with_and_without_ancestor_sampling_is_exact(threshold, an
     assert result.p_value > ALARM, result
 
 
-@pytest.mark.parametrize("lengths", LAYOUTS.values(), ids=LAYOUTS)
-@pytest.mark.parametrize("proposal", ["posterior", "prior"])
-@pytest.mark.parametrize("prior", ["free", "sticky-free"])
-@pytest.mark.parametrize("emission", [case[0] for case in EMISSIONS.values()], ids=EMISSIONS)
-def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(emission, prior, proposal, lengths):
-    sampler = ihmm.ParticleGibbs(2, proposal)
-    result = geweke(ihmm.Model(emission, PRIORS[prior]), lengths, sampler, sweeps=8000, seed=7)
+@pytest.mark.parametrize(
+    CASE, trials(some(PRIORS, "free", "sticky-free"), LAYOUTS, some(SAMPLERS, "posterior-2", "prior-2"))
+)
+def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(emission, series, prior, lengths, sampler):
+    result = geweke(ihmm.Model(emission, prior), lengths, sampler, sweeps=8000, seed=7)
     assert result.p_value > ALARM, result
 
 

@@ -39,7 +39,7 @@ def log_joint(model, data, states, beta, hyper=HYPER):
 def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, series):
     rng = np.random.default_rng(1)
     model = ihmm.Model(emission)
-    data = model.observe([np.tile(series, 4), np.array(series)])
+    data = model.observe([np.concatenate([series] * 4), np.array(series)])
     states = np.append(np.arange(4), rng.integers(4, size=len(data.y) - 4))
     beta = rng.dirichlet(np.ones(5))
     collapsed = emission.collapsed(data.y)
@@ -129,6 +129,29 @@ def test_symbols_that_never_share_a_stretch_are_split():
     assert same_partition(path.states, LEVELS)
 
 
+ROWS = np.array([[-6.0, -4.0], [0.0, 3.0], [7.0, 9.0]])[LEVELS] + np.random.default_rng(4).normal(0, 0.5, (150, 2))
+
+GAPPY = np.where(np.arange(300).reshape(150, 2) % 7 == 0, np.nan, ROWS)
+
+
+@pytest.mark.parametrize("n_states", [1, 3, 20])
+@pytest.mark.parametrize(
+    ("emission", "y"),
+    [
+        (ihmm.Poisson(1.0, 0.02), np.random.default_rng(5).poisson(np.array([2, 40, 200])[LEVELS])),
+        (ihmm.MultivariateNormal(2), ROWS),
+        (ihmm.MultivariateNormal(2, covariance="diagonal"), ROWS),
+        (ihmm.MultivariateNormal(2, covariance="diagonal"), GAPPY),
+    ],
+    ids=["counts", "full", "diagonal", "diagonal with gaps"],
+)
+def test_counts_and_rows_come_to_the_true_states_too(emission, y, n_states):
+    model = ihmm.Model(emission, ihmm.HDPPrior(1.0, 1.0))
+    rng = np.random.default_rng(n_states)
+    path = move(model, model.observe(y), rng.integers(n_states, size=150), rng, times=12)
+    assert same_partition(path.states, LEVELS)
+
+
 def test_states_that_differ_stay_apart_and_copies_are_merged():
     model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(1.0, 1.0))
     data, rng = model.observe(SERIES), np.random.default_rng(0)
@@ -173,6 +196,12 @@ def test_an_emission_that_cannot_be_integrated_out_is_left_alone():
     model = ihmm.Model(Plain())
     moved = ihmm.GreedySplitMerge().apply(np.random.default_rng(0), model.observe([0.0, 5.0, 0.0]), model, path, HYPER)
     assert moved is path
+
+
+def test_rows_with_gaps_and_full_covariance_are_left_alone():
+    model = ihmm.Model(ihmm.MultivariateNormal(2))
+    path = Path(np.zeros(150, int), np.array([0.5, 0.5]))
+    assert ihmm.GreedySplitMerge().apply(np.random.default_rng(0), model.observe(GAPPY), model, path, HYPER) is path
 
 
 def test_moves_end_with_tuning():

@@ -1,6 +1,10 @@
 """Models and tiny series that every sampler is tried on."""
 
+import itertools
+from collections.abc import Iterable
+
 import numpy as np
+import pytest
 
 import ihmm
 
@@ -8,11 +12,17 @@ ALARM = 1e-4  # a p-value below this is a broken sampler: seeds are fixed, so a 
 
 NORMAL_SERIES = [-1.0, -1.2, 1.5, 1.3, -0.8]
 SYMBOL_SERIES = [0, 0, 2, 1, 2]
+COUNT_SERIES = [2, 1, 9, 7, 3]
+ROW_SERIES = [[-1.0, 0.5], [-1.2, -0.2], [1.5, -0.8], [1.3, 0.9], [-0.8, 0.7]]
 EMISSIONS = {
     "normal-mean": (ihmm.NormalMean(noise=0.7, mean=0.0, scale=1.5), NORMAL_SERIES),
     "normal": (ihmm.Normal(mean=0.0, strength=0.5, shape=2.0, rate=1.0), NORMAL_SERIES),
     "categorical": (ihmm.Categorical(n_symbols=3, concentration=0.5), SYMBOL_SERIES),
+    "poisson": (ihmm.Poisson(shape=1.5, rate=0.3), COUNT_SERIES),
+    "full": (ihmm.MultivariateNormal(2, 0.0, 0.5, 5.0, [[1.5, 0.5], [0.5, 1.0]]), ROW_SERIES),
+    "diagonal": (ihmm.MultivariateNormal(2, 0.0, 0.5, 5.0, [1.5, 1.0], covariance="diagonal"), ROW_SERIES),
 }
+THOROUGH = ("normal-mean", "normal", "categorical")  # the other families are tried with fewer priors and layouts
 PRIORS = {
     "plain": ihmm.HDPPrior(gamma=1.5, concentration=1.0),
     "sticky": ihmm.HDPPrior(gamma=1.5, concentration=2.0, stickiness=0.4),
@@ -28,5 +38,28 @@ FINITE_PRIORS = {
 LAYOUTS = {"one sequence": [5], "several sequences": [3, 2]}
 
 
-def split(series: list[float], lengths: list[int]) -> list[np.ndarray]:
+def trials(priors: dict, layouts: dict, samplers: dict, emissions: Iterable[str] = EMISSIONS, few: int = 0) -> list:
+    """Every emission and its series, prior, layout and sampler: (emission, series, prior, lengths, sampler).
+
+    Families differ in little but their densities, so that all but the thorough ones are tried with the last prior and
+    the last layout only, and the first `few` samplers if that is given.
+    """
+    out = []
+    for emission in emissions:
+        everything = emission in THOROUGH
+        for prior, layout, sampler in itertools.product(
+            priors if everything else [*priors][-1:],
+            layouts if everything else [*layouts][-1:],
+            samplers if everything or not few else [*samplers][:few],
+        ):
+            chosen = (*EMISSIONS[emission], priors[prior], layouts[layout], samplers[sampler])
+            out.append(pytest.param(*chosen, id=f"{emission}-{prior}-{layout}-{sampler}"))
+    return out
+
+
+def some(cases: dict, *names: str) -> dict:
+    return {name: cases[name] for name in names}
+
+
+def split(series: list, lengths: list[int]) -> list[np.ndarray]:
     return np.split(np.array(series), np.cumsum(lengths)[:-1])

@@ -48,6 +48,8 @@ class FullNormal:
         return out.T
 
     def log_density_at(self, y: FloatArray, states: IntArray, phi: FullPhi) -> FloatArray:
+        if len(y) * phi.covariance.size < SMALL:  # then the whole table costs less than going through the states
+            return np.asarray(self.log_density(y, phi)[np.arange(len(y)), states])
         return Emission.log_density_at(self, y, states, phi)  # type: ignore[arg-type]
 
     def log_marginal(self, y: FloatArray) -> FloatArray:
@@ -73,10 +75,23 @@ class FullNormal:
         return self._resample(rng, fill_averages(y, states, n_states, self.mean), states, n_states)
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FullPhi:
-        return self._resample(rng, draw_missing(rng, y, states, phi), states, len(phi.mean))
+        return self._resample(rng, self.complete(rng, y, states, phi), states, len(phi.mean))
 
     def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FloatArray:
-        return draw_missing(rng, y, states, phi)
+        y = y.copy()
+        for rows, known in patterns(y):
+            missing = np.delete(np.arange(y.shape[1]), known)
+            if len(missing) == 0:
+                continue
+            order, n = np.append(known, missing), len(known)
+            for k in np.unique(states[rows]):
+                here = rows[states[rows] == k]
+                # with the known columns first, y − μ = Lz: of z the first n are known, and the others normal
+                factor = cholesky(phi.covariance[k][np.ix_(order, order)])
+                z = rng.standard_normal((len(order), len(here)))
+                z[:n] = np.linalg.solve(factor[:n, :n], (y[np.ix_(here, known)] - phi.mean[k, known]).T)
+                y[np.ix_(here, missing)] = phi.mean[k, missing] + (factor[n:] @ z).T
+        return y
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: FullPhi) -> FloatArray:
         y = rng.standard_normal((len(states), len(self.mean)))
@@ -104,7 +119,8 @@ class FullNormal:
         if len(y) == 0:
             return 0.0
         size, n = len(self.mean), len(y)
-        _, strength, dof, root = self._posterior(y)
+        strength, dof = self.strength + n, self.dof + n
+        _, root = self._posterior(y)
         log_scale = self.dof * log_det(self._root) - dof * log_det(root)
         log_evidence = 0.5 * (log_scale + size * np.log(self.strength / strength) - n * size * np.log(np.pi))
         return float(log_evidence + log_multigamma(dof, size) - log_multigamma(self.dof, size))
@@ -124,28 +140,26 @@ class FullNormal:
 
     def _resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> FullPhi:
         """φ given complete rows."""
-        size = len(self.mean)
         mean, root = np.tile(self.mean, (n_states, 1)), np.tile(self._root, (n_states, 1, 1))
         count = np.bincount(states, minlength=n_states)
-        strength, dof = self.strength + count, self.dof + count
         ordered = y[np.argsort(states, kind="stable")]
         for k, block in enumerate(np.split(ordered, np.cumsum(count)[:-1])):
             if len(block):
-                mean[k], strength[k], dof[k], root[k] = self._posterior(block)
-        return draw(rng, mean, strength, dof, root.reshape(n_states, size, size))
+                mean[k], root[k] = self._posterior(block)
+        return draw(rng, mean, self.strength + count, self.dof + count, root)
 
-    def _posterior(self, y: FloatArray) -> tuple[FloatArray, float, float, FloatArray]:
-        """m_n, κ_n, ν_n and R with RᵀR = S_n = S + Σ (y_t − ȳ)(y_t − ȳ)ᵀ + κn/(κ+n) (ȳ − m)(ȳ − m)ᵀ.
+    def _posterior(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """m_n, and R with RᵀR = S_n = S + Σ (y_t − ȳ)(y_t − ȳ)ᵀ + κn/(κ+n) (ȳ − m)(ȳ − m)ᵀ.
 
         R comes from the rows themselves, by QR: their products would lose the directions in which y hardly varies.
         """
-        n, average = len(y), y.mean(axis=0)
+        n, average = len(y), y.sum(axis=0) / len(y)
         strength = self.strength + n
         gap = np.sqrt(self.strength * n / strength) * (average - self.mean)
-        root = triangle(np.vstack([self._root, y - average, gap]))
+        root = triangle(np.concatenate([self._root, y - average, gap[None]]))
         # What is added to S is nowhere negative: only rounding can make R's diagonal smaller than it was
         np.fill_diagonal(root, np.maximum(np.diag(root), np.diag(self._root)))
-        return (self.strength * self.mean + n * average) / strength, strength, self.dof + n, root
+        return (self.strength * self.mean + n * average) / strength, root
 
 
 def square_distances(y: FloatArray, mean: FloatArray, factor: FloatArray) -> FloatArray:
@@ -169,9 +183,10 @@ def draw(
     χ²(dof − D + 1), …, χ²(dof) on it. Then Σ = Rᵀ (UUᵀ)⁻¹ R = XᵀX with X = U⁻¹R.
     """
     n_states, size = mean.shape
-    upper = np.triu(rng.standard_normal((n_states, size, size)), 1)
-    chi_square = 2 * rng.standard_gamma((dof[:, None] - np.arange(size)[::-1]) / 2)
-    upper[:, np.arange(size), np.arange(size)] = np.sqrt(np.maximum(chi_square, LEAST))
+    at = np.arange(size)
+    upper = rng.standard_normal((n_states, size, size)) * (at[:, None] < at)
+    chi_square = 2 * rng.standard_gamma((dof[:, None] - at[::-1]) / 2)
+    upper[:, at, at] = np.sqrt(np.maximum(chi_square, LEAST))
     x = np.linalg.solve(upper, root)
     noise = (rng.standard_normal((n_states, 1, size)) @ x)[:, 0]
     return FullPhi(mean + noise / np.sqrt(strength)[:, None], x.swapaxes(1, 2) @ x)
@@ -191,35 +206,16 @@ def fill_averages(y: FloatArray, states: IntArray, n_states: int, mean: FloatArr
     return y
 
 
-def draw_missing(rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FloatArray:
-    """y with a draw of what is missing, given the other values of its row and φ."""
-    gaps = np.isnan(y)
-    if not gaps.any():
-        return y
-    y = y.copy()
-    for rows, known in patterns(y):
-        missing = np.setdiff1d(np.arange(y.shape[1]), known)
-        if len(missing) == 0:
-            continue
-        order, n = np.append(known, missing), len(known)
-        for k in np.unique(states[rows]):
-            here = rows[states[rows] == k]
-            # with the known columns first, y − μ = Lz: the first z are known too, and the others are normal
-            factor = cholesky(phi.covariance[k][np.ix_(order, order)])
-            z = rng.standard_normal((len(order), len(here)))
-            z[:n] = np.linalg.solve(factor[:n, :n], (y[np.ix_(here, known)] - phi.mean[k, known]).T)
-            y[np.ix_(here, missing)] = phi.mean[k, missing] + (factor[n:] @ z).T
-    return y
-
-
 def patterns(y: FloatArray) -> Iterator[tuple[Any, Any]]:
     """The rows in which the same columns are known, and these columns, for each such set."""
     missing = np.isnan(y)
     if not missing.any():
         yield slice(None), slice(None)
         return
-    _, first, group = np.unique(np.packbits(missing, axis=1), axis=0, return_index=True, return_inverse=True)
-    ordered, sizes = np.argsort(group.ravel(), kind="stable"), np.bincount(group.ravel())
+    bits = np.packbits(missing, axis=1)
+    codes = bits.view(np.dtype((np.void, bits.shape[1])))[:, 0]
+    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+    ordered, sizes = np.argsort(group, kind="stable"), np.bincount(group)
     for t, rows in zip(first, np.split(ordered, np.cumsum(sizes)[:-1]), strict=True):
         yield rows, np.flatnonzero(~missing[t])
 

@@ -98,6 +98,7 @@ class MultivariateNormal(ConjugateEmission):
         return self._law.update(rng, y, states, phi)
 
     def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> FloatArray:
+        """A copy of y with missing values drawn given the others of their rows."""
         return self._law.complete(rng, y, states, phi)
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> FloatArray:
