@@ -104,7 +104,7 @@ def test_observations_follow_the_probabilities_of_their_state():
         assert_frequencies(np.bincount(y[states == k], minlength=4), phi.probs[k])
 
 
-@pytest.mark.parametrize("bad", [-1, 4, 1.5, np.nan, np.inf])
+@pytest.mark.parametrize("bad", [-1, 4, 1.5, np.inf])
 def test_values_that_are_no_symbols_are_refused_and_found(bad):
     with pytest.raises(ValueError, match=r"sequence 1: .* whole numbers from 0 to 3 .* at t = 2 \(1 such values\)"):
         ihmm.Model(EMISSION).observe([[0, 1], [0.0, 3.0, bad]])

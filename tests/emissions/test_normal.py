@@ -119,7 +119,7 @@ def test_observations_follow_the_density_of_their_state():
         assert_follows(y[states == k], stats.norm(phi.mean[k], np.sqrt(phi.variance[k])).cdf)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
 def test_values_that_are_not_finite_are_refused_and_found(bad):
     with pytest.raises(ValueError, match=r"sequence 1: Normal expects finite values, got 1 .* \(first at t = 2\)"):
         ihmm.Model(EMISSION).observe([np.zeros(3), np.array([0.0, 1.0, bad])])
