@@ -77,6 +77,8 @@ def test_chains_that_still_drift_are_told_to_tune_longer(slope, word):
     assert not result
     assert f"log_joint is still {word}" in str(result)
     assert "Raise tune" in str(result)
+    assert not result.stable
+    assert str(result).startswith("These draws should not be relied on yet.")
 
 
 def test_slow_chains_are_told_how_many_draws_they_need():
@@ -88,6 +90,8 @@ def test_slow_chains_are_told_how_many_draws_they_need():
     assert not result
     assert "too few draws: log_joint is worth" in str(result)
     assert "times as many" in str(result)
+    assert result.stable
+    assert str(result).startswith("Which states there are and where they change can be relied on")
 
 
 def test_one_chain_is_not_enough():

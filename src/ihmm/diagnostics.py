@@ -33,11 +33,15 @@ class Check:
     ----------
     findings
         (fine, text) in order of weight.
+    stable
+        Whether the chains have settled and put the steps into the same states: then the segmentation and the large
+        states can be relied on, even if the exact number of states cannot.
     rhat, ess_bulk, ess_tail
         By quantity; those that never vary are left out, and `findings` says so.
     """
 
     findings: tuple[Finding, ...]
+    stable: bool
     rhat: dict[str, float]
     ess_bulk: dict[str, float]
     ess_tail: dict[str, float]
@@ -51,7 +55,11 @@ class Check:
         return pandas.DataFrame({"rhat": self.rhat, "ess_bulk": self.ess_bulk, "ess_tail": self.ess_tail})
 
     def __repr__(self) -> str:
-        verdict = "Nothing speaks against using these draws." if self else "These draws should not be relied on yet."
+        verdict = "Nothing speaks against using these draws."
+        if not self:
+            verdict = "These draws should not be relied on yet."
+            if self.stable:
+                verdict = "Which states there are and where they change can be relied on; the finer points cannot yet."
         lines = [f"  {'✓' if finding.fine else '✗'} {finding.text}" for finding in self.findings]
         return "\n".join([verdict, *lines])
 
@@ -68,7 +76,7 @@ def check(traces: Mapping[str, Array], states: Array, by_chain: FloatArray) -> C
     n_chains, n_draws = next(iter(scalars.values())).shape
     if n_draws < FEWEST:
         text = f"{n_draws} draws a chain are too few to judge anything; take at least {FEWEST}, better 1000."
-        return Check((Finding(False, text),), {}, {}, {})
+        return Check((Finding(False, text),), False, {}, {}, {})
 
     rhat = {name: _rhat(stats, x) for name, x in moving.items()}
     bulk = {name: float(stats.ess(x, chain_axis=0, draw_axis=1)) for name, x in moving.items()}
@@ -80,12 +88,13 @@ def check(traces: Mapping[str, Array], states: Array, by_chain: FloatArray) -> C
         text = "There is one chain, so nothing shows whether another would find the same; use chains=4."
         findings.append(Finding(False, text))
     findings.append(_settled(moving))
+    stable = all(finding.fine for finding in findings[1:])
     findings.append(_enough(bulk, tail, n_chains))
     still = [name for name in scalars if name not in moving]
     if still:
         values = ", ".join(f"{name} ({scalars[name].flat[0]:g})" for name in still)
         findings.append(Finding(True, f"The same in every draw of every chain, so without an R-hat: {values}."))
-    return Check(tuple(findings), rhat, bulk, tail)
+    return Check(tuple(findings), stable, rhat, bulk, tail)
 
 
 def _array_stats() -> Any:
