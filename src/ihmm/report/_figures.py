@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from bokeh.embed import json_item
-from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Legend, LegendItem, PlainText, Range1d
+from bokeh.models import (
+    BasicTickFormatter,
+    ColumnDataSource,
+    FixedTicker,
+    HoverTool,
+    Legend,
+    LegendItem,
+    PlainText,
+    Range1d,
+)
 from bokeh.palettes import viridis
 from bokeh.plotting import figure
 
@@ -218,6 +227,8 @@ def _trace(posterior: Posterior, name: str) -> Drawn:
         line = plot.line(sweep + 1, trace[sweep].astype(np.float64), line_color=colour, line_width=1, line_alpha=0.85)
         lines.append((f"chain {chain}", [line]))
     labelled(plot, "sweep, tuning shaded" if tune else "draw", NAMES[name])
+    plot.yaxis.formatter = BasicTickFormatter(use_scientific=False)
+    _whole(plot, "x")
     if name == "n_states":
         _whole(plot, "y")
         _legend(plot, lines)

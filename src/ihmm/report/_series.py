@@ -32,7 +32,6 @@ from ihmm.report._figures import hover, labelled, plain
 
 MOST = 240_000  # values of a series that a page holds
 MOST_PROBABILITIES = 600_000
-MOST_GAPS = 2000
 EXACT = 1e-4  # error allowed in a value that is shown, as a share of the range of all
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex", "star")
 SIDES = ("left", "right", "bottom", "top")
@@ -61,7 +60,7 @@ def series(posterior: Posterior, names: Sequence[str]) -> Series:
     sizes, parts = zip(
         *(kept(values[:, c], summary.states, MOST // len(shown), symbols) for c in range(len(shown))), strict=True
     )
-    gaps = [stretches(np.isnan(values[:, c])) for c in range(len(shown))]
+    gaps = [stretches(np.isnan(values[:, c]), size) for c, size in enumerate(sizes)]
     piece, probabilities = averaged(summary.probabilities, MOST_PROBABILITIES // summary.n_states)
     data = {
         "offsets": pack(posterior.data.offsets.astype(np.int32)),
@@ -145,18 +144,11 @@ def averaged(probabilities: FloatArray, most: int) -> tuple[int, FloatArray]:
     return size, np.add.reduceat(probabilities, begins) / np.diff(begins, append=total)[:, None]
 
 
-def stretches(missing: BoolArray) -> IntArray:
-    """(stretches, 2): where something is missing from, and where it is there again; at most MOST_GAPS of them.
-
-    If there are more, those with little between them are joined.
-    """
+def stretches(missing: BoolArray, shortest: int) -> IntArray:
+    """(stretches, 2): where something is missing from, and where it is there again, if that is not too short."""
     change = np.diff(np.concatenate([[False], missing, [False]]).astype(np.int8))
-    begin, end = np.flatnonzero(change > 0), np.flatnonzero(change < 0)
-    if len(begin) > MOST_GAPS:
-        between = begin[1:] - end[:-1]
-        wide = np.sort(np.argsort(-between, kind="stable")[: MOST_GAPS - 1])
-        begin, end = begin[np.append(0, wide + 1)], end[np.append(wide, len(end) - 1)]
-    return np.stack([begin, end], axis=1)
+    found = np.stack([np.flatnonzero(change > 0), np.flatnonzero(change < 0)], axis=1)
+    return found[np.diff(found)[:, 0] >= shortest]
 
 
 def pack(array: Array) -> dict[str, str]:
@@ -170,7 +162,7 @@ def pack(array: Array) -> dict[str, str]:
 
 
 def _layout(values: FloatArray, names: Sequence[str], symbols: int | None) -> Any:
-    x = Range1d(-0.5, len(values) - 0.5, bounds=(-0.5, len(values) - 0.5), min_interval=4, name="x")
+    x = Range1d(-0.5, len(values) - 0.5, bounds=(-0.5, len(values) - 0.5), name="x")
     panels = [_panel(c, name, values[:, c], x, symbols, len(names)) for c, name in enumerate(names)]
     return column([*panels, _strip(x)], sizing_mode="stretch_width", spacing=2)
 

@@ -107,8 +107,14 @@ def _parameter(name: str, index: tuple[int, ...], names: Sequence[str]) -> str:
 
 
 def _interval(values: FloatArray) -> str:
-    median, low, high = (f"{x:.3g}" for x in np.nanquantile(values, QUANTILES))
-    return f"{median} [{low}, {high}]".replace("-", "−")
+    median, low, high = (number(x) for x in np.nanquantile(values, QUANTILES))
+    return f"{median} [{low}, {high}]"
+
+
+def number(x: float) -> str:
+    """Three digits; an exponent only where it takes many zeros without."""
+    text = f"{x:.3g}" if abs(x) < 1000 or abs(x) >= 1e6 else f"{float(f'{x:.3g}'):.0f}"
+    return text.replace("-", "−")
 
 
 def transitions(posterior: Posterior) -> list[list[str]]:

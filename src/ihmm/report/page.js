@@ -1,6 +1,7 @@
 "use strict";
 (async () => {
   const CLOSE = 1.5; // values a pixel up to which each has a mark of its own
+  const CLOSEST = 4; // steps
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
 
   // Figures
@@ -61,17 +62,19 @@
   let origin = 0, length = total; // what is shown: all sequences, or one of them, whose steps count from 0
 
   function draw() {
+    if (x.end - x.start < CLOSEST) around((x.start + x.end) / 2, CLOSEST);
     const first = Math.max(0, Math.round(x.start)) + origin;
     const last = Math.min(length - 1, Math.round(x.end)) + origin;
     const pixels = Math.max(100, document.getElementById("series").clientWidth - 80);
     columns.forEach((column, c) => {
       const begin = place(column.step, first), end = place(column.step, last + 1);
       const close = !data.symbols && end - begin <= CLOSE * pixels;
-      const near = close ? single(column, begin, end) : single(column, 0, 0);
-      model(`dots-${c}`).data = near;
-      model(`line-${c}`).data = joined(near);
-      model(`boxes-${c}`).data = close ? ranges(column, 0, 0, 0, 1, 1) : ranges(column, begin, end, first, last, pixels);
-      model(`gaps-${c}`).data = stretches(gaps[c]);
+      const every = close ? Array.from({length: end - begin}, (_, i) => begin + i) : [];
+      const {boxes, alone} = ranges(column, begin, close ? begin : end, first, last, pixels);
+      model(`boxes-${c}`).data = boxes;
+      model(`dots-${c}`).data = single(column, close ? every : alone);
+      model(`line-${c}`).data = joined(column, every);
+      model(`gaps-${c}`).data = stretches(gaps[c], first, last, pixels);
       model(`borders-${c}`).data = borders(first, last);
     });
     model("strip").data = stacked(first, last, pixels);
@@ -88,47 +91,52 @@
     return low;
   }
 
-  function single({step, value, state}, begin, end) {
-    const states = Array.from(state.subarray(begin, end));
-    const steps = Array.from(step.subarray(begin, end));
+  function single({step, value, state}, places) {
+    const steps = places.map((i) => step[i]), states = places.map((i) => state[i]);
     return {
-      x: steps.map((t) => t - origin), y: Array.from(value.subarray(begin, end)), state: states,
+      x: steps.map((t) => t - origin), y: places.map((i) => value[i]), state: states,
       colour: states.map((k) => data.colours[k]), marker: states.map((k) => data.markers[k % data.markers.length]),
-      sure: steps.map((t, i) => Math.round(probability(Math.floor(t / data.piece), states[i]) * 100)),
+      sure: steps.map((t, i) => Math.round(100 * probability(Math.floor(t / data.piece), states[i]))),
     };
   }
 
   const probability = (piece, state) => probabilities[piece * n_states + state] / 255;
 
-  // The same points as a line that is broken where something is missing or a sequence begins
-  function joined(near) {
+  // A line through points that is broken where something is missing or a sequence begins
+  function joined({step, value}, places) {
     const line = {x: [], y: []};
-    const starts = new Set(Array.from(offsets.subarray(place(offsets, near.x[0] + origin), place(offsets, near.x.at(-1) + origin + 1))));
-    near.x.forEach((t, i) => {
-      if (i > 0 && (starts.has(t + origin) || (data.whole && t > near.x[i - 1] + 1))) {
+    for (const i of places) {
+      const apart = data.whole && step[i] > step[i - 1] + 1;
+      if (line.x.length && (apart || place(offsets, step[i - 1] + 1) < place(offsets, step[i] + 1))) {
         line.x.push(NaN);
         line.y.push(NaN);
       }
-      line.x.push(t);
-      line.y.push(near.y[i]);
-    });
+      line.x.push(step[i] - origin);
+      line.y.push(value[i]);
+    }
     return line;
   }
 
-  // From the lowest to the highest value of each state, in pieces that are a pixel wide; symbols have boxes of their own
+  // From the lowest to the highest value of each state, in pieces that are a pixel wide; symbols have boxes of their own.
+  // A value without another of its state in this piece or beside it would be lost to the eye: these are `alone`.
   function ranges({step, value, state}, begin, end, first, last, pixels) {
     const width = Math.max(1, (last - first + 1) / pixels), bins = Math.ceil((last - first + 1) / width);
-    const kinds = data.symbols || 1, groups = n_states * kinds;
-    const low = new Float64Array(bins * groups).fill(Infinity), high = new Float64Array(bins * groups).fill(-Infinity);
+    const kinds = data.symbols || 1, n_boxes = bins * n_states * kinds;
+    const low = new Float64Array(n_boxes).fill(Infinity), high = new Float64Array(n_boxes).fill(-Infinity);
+    const count = new Uint32Array(n_boxes), index = new Uint32Array(n_boxes);
     for (let i = begin; i < end; i++) {
       const group = state[i] * kinds + (data.symbols ? value[i] : 0);
       const at = group * bins + Math.floor((step[i] - first) / width);
       low[at] = Math.min(low[at], value[i]);
       high[at] = Math.max(high[at], value[i]);
+      count[at] += 1;
+      index[at] = i;
     }
+    const alone = [];
     const boxes = {left: [], right: [], bottom: [], top: [], low: [], high: [], first: [], last: [], state: [], colour: []};
-    for (let at = 0; at < low.length; at++) {
-      if (low[at] > high[at]) continue;
+    for (let at = 0; at < n_boxes; at++) {
+      if (count[at] == 0) continue;
+      if (count[at] == 1 && !data.symbols && !count[at - 1] && !count[at + 1]) alone.push(index[at]);
       const k = Math.floor(at / bins / kinds), left = first + (at % bins) * width - 0.5 - origin;
       boxes.left.push(left);
       boxes.right.push(left + width);
@@ -141,7 +149,7 @@
       boxes.state.push(k);
       boxes.colour.push(data.colours[k]);
     }
-    return boxes;
+    return {boxes, alone};
   }
 
   // Probabilities one above the other, averaged over pieces that are a pixel wide
@@ -173,19 +181,21 @@
     return areas;
   }
 
-  function stretches(gap) {
-    const edges = {begin: [], end: []};
+  // Where something is missing, if it is wide enough to be seen
+  function stretches(gap, first, last, pixels) {
+    const edges = {begin: [], end: []}, narrowest = (last - first + 1) / pixels / 2;
     for (let i = 0; i < gap.length; i += 2) {
-      if (gap[i + 1] <= origin || gap[i] >= origin + length) continue;
-      edges.begin.push(gap[i] - origin - 0.5);
-      edges.end.push(gap[i + 1] - origin - 0.5);
+      const begin = Math.max(gap[i], first), end = Math.min(gap[i + 1], last + 1);
+      if (end - begin < narrowest || end <= begin) continue;
+      edges.begin.push(begin - origin - 0.5);
+      edges.end.push(end - origin - 0.5);
     }
     return edges;
   }
 
   // Where sequences meet, unless there are so many that the lines would hide the rest
   function borders(first, last) {
-    const inside = offsets.subarray(place(offsets, Math.max(first, 1)), place(offsets, Math.min(last + 1, total)));
+    const inside = offsets.subarray(place(offsets, first + 1), place(offsets, last + 1));
     return {x: inside.length > 100 ? [] : Array.from(inside, (at) => at - origin - 0.5)};
   }
 
@@ -201,21 +211,17 @@
 
   // Moving about
 
-  function show(start, end) {
-    const span = Math.min(end - start, length), begin = Math.min(Math.max(start, -0.5), length - 0.5 - span);
-    x.setv({start: begin, end: begin + span});
+  function around(middle, wanted) {
+    const span = Math.min(length, Math.max(CLOSEST, wanted));
+    const start = Math.min(Math.max(middle - span / 2, -0.5), length - 0.5 - span);
+    x.setv({start, end: start + span});
   }
 
-  for (const button of document.querySelectorAll("button[data-zoom]")) {
+  for (const button of document.querySelectorAll(".controls button")) {
+    const {zoom = 1, move = 0} = button.dataset;
     button.addEventListener("click", () => {
-      const middle = (x.start + x.end) / 2, half = Math.min(length, Math.max(4, (x.end - x.start) * button.dataset.zoom)) / 2;
-      show(middle - half, middle + half);
-    });
-  }
-  for (const button of document.querySelectorAll("button[data-move]")) {
-    button.addEventListener("click", () => {
-      const by = (x.end - x.start) * button.dataset.move;
-      show(x.start + by, x.end + by);
+      const span = x.end - x.start;
+      around((x.start + x.end) / 2 + move * span, zoom * span);
     });
   }
   document.getElementById("sequence")?.addEventListener("change", (event) => {
