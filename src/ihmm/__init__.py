@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from ihmm import datasets as datasets
     from ihmm import plots as plots
+    from ihmm import report as report
     from ihmm import testing as testing
     from ihmm.chain import iterate as iterate
     from ihmm.chain import resume as resume
@@ -59,12 +60,13 @@ _HOME = {
     "datasets": "ihmm.datasets",
     "iterate": "ihmm.chain",
     "plots": "ihmm.plots",
+    "report": "ihmm.report",
     "resume": "ihmm.chain",
     "sample": "ihmm.chain",
     "simulate": "ihmm.simulation",
     "testing": "ihmm.testing",
 }
-__all__ = sorted(_HOME.keys() - {"plots"})  # `from ihmm import *` must not need matplotlib
+__all__ = sorted(_HOME.keys() - {"plots", "report"})  # `from ihmm import *` must not need matplotlib or Bokeh
 
 
 def __getattr__(name: str) -> Any:

@@ -54,14 +54,18 @@ class Check:
 
         return pandas.DataFrame({"rhat": self.rhat, "ess_bulk": self.ess_bulk, "ess_tail": self.ess_tail})
 
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self:
+            return "Nothing speaks against using these draws."
+        if self.stable:
+            return "Which states there are and where they change can be relied on; the finer points cannot yet."
+        return "These draws should not be relied on yet."
+
     def __repr__(self) -> str:
-        verdict = "Nothing speaks against using these draws."
-        if not self:
-            verdict = "These draws should not be relied on yet."
-            if self.stable:
-                verdict = "Which states there are and where they change can be relied on; the finer points cannot yet."
         lines = [f"  {'✓' if finding.fine else '✗'} {finding.text}" for finding in self.findings]
-        return "\n".join([verdict, *lines])
+        return "\n".join([self.verdict, *lines])
 
 
 def check(traces: Mapping[str, Array], states: Array, by_chain: FloatArray) -> Check:

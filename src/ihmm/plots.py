@@ -9,17 +9,36 @@ matplotlib's settings; figures are made for the width of two columns.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihmm import _checks, summaries
-from ihmm._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray, Phi
-from ihmm.emissions._base import fields
-from ihmm.model import Draw
+from ihmm import _checks
+from ihmm._pictures import (
+    COLUMNS,
+    GREY,
+    LANE,
+    LONGEST,
+    NAMES,
+    PALE,
+    PALETTE,
+    WRITTEN,
+    Density,
+    alphabet,
+    at_least,
+    by_state,
+    colours,
+    densities,
+    has_density,
+    mix,
+    observations,
+    runs,
+    sweeps,
+)
+from ihmm._typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from ihmm.posterior import Posterior
 from ihmm.predict import Forecast
 
@@ -31,42 +50,18 @@ except ImportError as error:
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-# Okabe and Ito's colours, which all kinds of colour vision tell apart, without black
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442")
-GREY, PALE = "#8A8A8A", "#D9D9D9"
 HEAT = "Blues"
 WHOLE = partial(MaxNLocator, "auto", integer=True, min_n_ticks=1)  # ticks at whole numbers
 WIDTH = 7.0  # inches: two columns of a journal
-COLUMNS = 6  # of a series that are shown
 JOINED, DOTTED = 1000, 5000  # steps up to which a series is a line with dots, and dots alone
 BINS = 1000  # a longer one is shown by the range of its values in so many pieces
-LANE = 0.36  # half the height of a symbol's lane
-SOME = 200  # draws that are enough for a curve with a band
-WRITTEN = 12  # states up to which a matrix has its numbers written into it
-LONGEST = 0.003  # share of the longest runs that is not shown
 SPANS = (0.95, 0.8, 0.5)  # of a fan chart
-NAMES = {
-    "n_states": "states",
-    "log_joint": "log joint",
-    "gamma": "γ",
-    "alpha": "α",
-    "kappa": "κ",
-    "concentration": "c = α + κ",
-    "stickiness": "ρ = κ/(α + κ)",
-}
-
-
-def colours(n: int) -> list[str]:
-    """The colours of n states: seven hues, then the same darker, then lighter, then again from the start."""
-    shades = [PALETTE, [_mix(hue, "black", 0.45) for hue in PALETTE], [_mix(hue, "white", 0.55) for hue in PALETTE]]
-    every = [hue for shade in shades for hue in shade]
-    return [every[k % len(every)] for k in range(n)]
 
 
 def series(
@@ -184,11 +179,10 @@ def emissions(posterior: Posterior, ax: Axes | None = None, *, column: int | Non
     family's own density is used, whatever it is. Of several columns one is shown, the first if not said otherwise: its
     normal density, from the fields mean and variance or covariance of φ.
     """
-    values, density = _column(posterior, column)
-    observed = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    observed, density = observations(posterior, column)
     ax = _axes(ax)
     found = posterior.summary()
-    if _symbols(posterior):
+    if alphabet(posterior):
         _draw_bars(ax, posterior, observed, density)
     else:
         _draw_densities(ax, posterior, observed, density)
@@ -207,15 +201,9 @@ def dwell_times(posterior: Posterior, ax: Axes | None = None) -> Axes:
     """
     ax = _axes(ax)
     found = posterior.summary()
-    runs = [
-        summaries.dwell_times(match.label[draw.states], posterior.data.offsets)
-        for draw, match in _some_draws(posterior)
-    ]
-    lengths, states = (np.concatenate(parts) for parts in zip(*runs, strict=True))
     medians, longest = [], 2.0
-    for k, colour in enumerate(colours(found.n_states)):
-        own = lengths[states == k]
-        share = np.cumsum(np.bincount(own)[:0:-1])[::-1] / len(own)  # P(L ≥ n) for n = 1, 2, …
+    for k, (own, colour) in enumerate(zip(runs(posterior), colours(found.n_states), strict=True)):
+        share = at_least(own)
         steps = np.arange(1, len(share) + 1)
         ax.plot(steps, share, color=colour, linewidth=1.6)
         # P(L ≥ n) = π_kk^(n − 1)
@@ -276,7 +264,7 @@ def forecast(forecast: Forecast, ax: Axes | None = None, history: ArrayLike | No
         panel.tick_params(labelbottom=panel is panels[-1])
     panels[-1].set_xlabel("steps ahead")
     ax.figure.align_ylabels(panels)
-    fan = [Patch(color=_mix(PALETTE[0], "white", _paleness(i)), label=f"{p:.0%}") for i, p in enumerate(SPANS)]
+    fan = [Patch(color=mix(PALETTE[0], "#FFFFFF", _paleness(i)), label=f"{p:.0%}") for i, p in enumerate(SPANS)]
     handles = [Line2D([], [], color=PALETTE[0], label="median"), *reversed(fan)]
     _legend(panels[0], (), (), handles, title=None)
     return panels[0] if n_columns == 1 else np.array(panels)
@@ -302,7 +290,7 @@ def compare(
     seen = []
     for (name, posterior), colour in zip(posteriors.items(), colours(len(posteriors)), strict=True):
         if lags is None:
-            by_chain, tune = _sweeps(posterior, quantity)
+            by_chain, tune = sweeps(posterior, quantity)
             table, first = _padded(list(by_chain.values())), 1
         else:
             table, first, tune = _autocorrelations(posterior.traces[quantity], lags), 0, 0
@@ -334,7 +322,7 @@ def overview(posterior: Posterior) -> Figure:
         densities, matrix, dwell = middle.subplots(1, 3, width_ratios=[1.35, 1, 1.2])
         sizes, counts, joint = bottom.subplots(1, 3, width_ratios=[0.8, 1.2, 1.2])
     series(posterior, above)
-    if _has_density(posterior):
+    if has_density(posterior):
         emissions(posterior, densities)
     else:
         co_assignment(posterior, densities)
@@ -344,7 +332,7 @@ def overview(posterior: Posterior) -> Figure:
     traces(posterior, ("log_joint", "n_states"), (joint, counts))
     titles = {
         above: "States" if len(posterior.lengths) == 1 else f"States, the first of {len(posterior.lengths)} sequences",
-        densities: "Observations by state" if _has_density(posterior) else "Steps in the same state",
+        densities: "Observations by state" if has_density(posterior) else "Steps in the same state",
         matrix: "Transitions",
         dwell: "Dwell times",
         sizes: "How many states",
@@ -467,11 +455,6 @@ def _ink() -> str:
     return str(mpl.rcParams["text.color"])
 
 
-def _mix(colour: str, other: str, share: float) -> str:
-    one, two = np.array(to_rgb(colour)), np.array(to_rgb(other))
-    return to_hex(tuple((1 - share) * one + share * two))
-
-
 # A series and its states
 
 
@@ -506,7 +489,7 @@ def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int |
         data.values[here].reshape(n, -1).astype(np.float64),
         states[here],
         probabilities[here],
-        _symbols(posterior),
+        alphabet(posterior),
         np.repeat(np.arange(len(begins) - 1), np.diff(begins)),
         begins + first - 0.5,
         names,
@@ -526,11 +509,6 @@ def _range(lengths: IntArray, sequence: int, start: int | None, stop: int | None
             f"got {start!r} and {stop!r}"
         )
     return first, last
-
-
-def _symbols(posterior: Posterior) -> int | None:
-    """How many symbols there are, if observations are symbols."""
-    return getattr(posterior.model.emission, "n_symbols", None)
 
 
 def _draw_values(ax: Axes, shown: _Excerpt, values: FloatArray) -> None:
@@ -591,17 +569,8 @@ def _by_bin(shown: _Excerpt) -> FloatArray:
 # Traces
 
 
-def _sweeps(posterior: Posterior, name: str) -> tuple[dict[int, FloatArray], int]:
-    """Chain → the trace by sweep, tuning included if it was saved, and how many sweeps that was."""
-    tuned = {draws.chain: draws.traces[name] for draws in posterior.warmup.draws} if posterior.warmup else {}
-    by_chain = {
-        draws.chain: np.concatenate([tuned.get(draws.chain, ()), draws.traces[name]]) for draws in posterior.draws
-    }
-    return by_chain, max(map(len, tuned.values()), default=0)
-
-
 def _draw_trace(ax: Axes, posterior: Posterior, name: str) -> None:
-    by_chain, tune = _sweeps(posterior, name)
+    by_chain, tune = sweeps(posterior, name)
     for trace, colour in zip(by_chain.values(), _chain_colours(len(by_chain)), strict=True):
         ax.plot(np.arange(1, len(trace) + 1), trace, color=colour, linewidth=0.6, alpha=0.7)
     if tune:
@@ -660,93 +629,25 @@ def _name_of(names: IntArray, position: float, _: int | None) -> str:
 
 # Densities
 
-Density = Callable[[Array, Phi], FloatArray]  # log f(y_t | φ_k), (T, K)
-
-
-def _column(posterior: Posterior, column: int | None) -> tuple[Array, Density]:
-    """The values of a column, NaN where missing, and the density that is theirs."""
-    data, emission = posterior.data, posterior.model.emission
-    n_columns = 1 if data.y.ndim == 1 else data.y.shape[1]
-    if column is not None and not 0 <= column < n_columns:
-        raise ValueError(f"column must be from 0 to {n_columns - 1}, got {column!r}")
-    if data.y.ndim == 1:
-        return (data.y if data.missing is None else data.y[~data.missing]), emission.log_density
-    if not _has_density(posterior):
-        raise ValueError(
-            f"a column of {type(emission).__name__} cannot be drawn: φ needs the fields mean and variance or covariance"
-        )
-    return data.values[:, column or 0], partial(_normal_marginal, column or 0)
-
-
-def _has_density(posterior: Posterior) -> bool:
-    names = set(posterior.summary().parameters)
-    return posterior.data.y.ndim == 1 or ("mean" in names and bool(names & {"variance", "covariance"}))
-
-
-def _normal_marginal(column: int, y: FloatArray, phi: Phi) -> FloatArray:
-    named = fields(phi)
-    mean = named["mean"][:, column]
-    variance = named["variance" if "variance" in named else "covariance"][:, column]
-    if variance.ndim == 2:
-        variance = variance[:, column]
-    return np.asarray(-0.5 * ((y[:, None] - mean) ** 2 / variance + np.log(2 * np.pi * variance)))
-
-
-def _some_draws(posterior: Posterior) -> list[tuple[Draw, summaries.Match]]:
-    """At most SOME draws, evenly spread, each with the labels of its states."""
-    place = [(c, d) for c, draws in enumerate(posterior.draws) for d in range(len(draws))]
-    chosen = np.unique(np.linspace(0, len(place) - 1, SOME).round().astype(np.int64))
-    matches, draws = posterior.summary().matches, posterior.draws
-    return [(draws[place[i][0]][place[i][1]], matches[i]) for i in chosen]
-
-
-def _weighted(posterior: Posterior, y: Array, density: Density) -> FloatArray:
-    """Density of every state times its share of the steps, by draw: (draws, points, states)."""
-    n_labels = posterior.summary().n_states
-    curves = []
-    for draw, match in _some_draws(posterior):
-        share = np.bincount(draw.states, minlength=draw.n_states) / len(draw.states)
-        to_label = np.zeros((draw.n_states, n_labels))
-        to_label[np.arange(draw.n_states), match.label] = share
-        curves.append(np.exp(density(y, draw.phi)) @ to_label)
-    return np.array(curves)
-
 
 def _draw_densities(ax: Axes, posterior: Posterior, observed: Array, density: Density) -> None:
-    if _counts(posterior):
-        low, high = int(observed.min()), int(observed.max())
-        width = 1 + (high - low) // 200
-        grid = np.arange(low, high + 1).astype(observed.dtype)
-        edges: FloatArray = np.arange(low, high + 1 + width, width) - 0.5
-        draw_style = "steps-mid"
-        ax.set_ylabel("probability")
-    else:
-        edges = np.histogram_bin_edges(observed, int(np.clip(2 * np.sqrt(len(observed)), 10, 100)))
-        grid = np.linspace(edges[0], edges[-1], 400)
-        draw_style = "default"
-        ax.set_ylabel("density")
+    edges, grid, curves, whole = densities(posterior, observed, density)
+    draw_style, step = ("steps-mid", "mid") if whole else ("default", None)
+    ax.set_ylabel("probability" if whole else "density")
     ax.hist(observed, list(edges), density=True, color=PALE)
-    curves = _weighted(posterior, grid, density)
     total = curves.sum(axis=2)
     low_band, high_band = np.quantile(total, (0.025, 0.975), axis=0)
-    step = "mid" if draw_style == "steps-mid" else None
     ax.fill_between(grid, low_band, high_band, step=step, color=_ink(), alpha=0.2, linewidth=0)  # type: ignore[arg-type]
     ax.plot(grid, total.mean(axis=0), color=_ink(), linewidth=1, drawstyle=draw_style)
     for curve, colour in zip(curves.mean(axis=0).T, colours(curves.shape[2]), strict=True):
         ax.plot(grid, curve, color=colour, linewidth=1.6, drawstyle=draw_style)
 
 
-def _counts(posterior: Posterior) -> bool:
-    """Whether the density is one on whole numbers: the emission keeps them as integers, or has a rate as its φ."""
-    y = posterior.data.y
-    return y.dtype.kind in "iu" or (set(posterior.summary().parameters) == {"rate"} and bool(np.all(y == np.floor(y))))
-
-
 def _draw_bars(ax: Axes, posterior: Posterior, observed: Array, density: Density) -> None:
-    n_symbols = _symbols(posterior) or 0
+    n_symbols = alphabet(posterior) or 0
     symbols = np.arange(n_symbols)
     ax.bar(symbols, np.bincount(observed, minlength=n_symbols) / len(observed), width=0.9, color=PALE)
-    curves = _weighted(posterior, symbols.astype(observed.dtype), density)
+    curves = by_state(posterior, symbols.astype(observed.dtype), density)
     n_labels = curves.shape[2]
     width = 0.8 / n_labels
     for k, (curve, colour) in enumerate(zip(curves.mean(axis=0).T, colours(n_labels), strict=True)):
@@ -775,7 +676,7 @@ def _draw_fan(ax: Axes, futures: Array, past: FloatArray) -> None:
     ahead = np.arange(1, futures.shape[1] + 1)
     for i, p in enumerate(SPANS):
         low, high = np.quantile(futures, ((1 - p) / 2, (1 + p) / 2), axis=0)
-        ax.fill_between(ahead, low, high, color=_mix(PALETTE[0], "white", _paleness(i)), linewidth=0)
+        ax.fill_between(ahead, low, high, color=mix(PALETTE[0], "#FFFFFF", _paleness(i)), linewidth=0)
     ax.plot(ahead, np.median(futures, axis=0), color=PALETTE[0], linewidth=1.3)
     ax.plot(np.arange(1 - len(past), 1), past, color=_ink(), linewidth=0.8, marker=".", markersize=3)
     ax.axvline(0.5, color=GREY, linewidth=0.6, linestyle=":")

@@ -27,7 +27,7 @@ from ihmm.kernels.direct import (
 from ihmm.kernels.draws import FLOOR, uniform
 
 SCANS = 3  # through a state's steps before a split is judged
-HOPELESS = -1000.0  # gain of β and the emissions that no likeness of rows makes up for
+HOPELESS = 1000.0  # what the emissions may lose by a merge, beyond one a step, before likeness of rows cannot help
 
 
 @jit
@@ -219,7 +219,7 @@ def merge_gain(family, prior, statistics, counts, beta, gamma, concentration, st
     gain = log_evidence(family, prior, together)
     gain -= log_evidence(family, prior, statistics[a]) + log_evidence(family, prior, statistics[b])
     gain += math.log(beta[a]) + math.log(beta[b]) - 2.0 * math.log(beta[a] + beta[b]) - math.log(gamma)
-    if gain > HOPELESS:
+    if gain > -HOPELESS - statistics[a, 0] - statistics[b, 0]:  # a choice between the two costs log 2 a step
         gain += row_gain(counts, beta, concentration, stickiness, alive, a, b)
     return gain
 

@@ -1,0 +1,146 @@
+"""The words, numbers and tables of a report; plain values that the template writes down."""
+
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ihmm._pictures import colours
+from ihmm._typing import FloatArray
+from ihmm.diagnostics import Check
+from ihmm.posterior import Posterior
+from ihmm.summaries import QUANTILES
+
+MARKS = ("●", "■", "▲", "◆", "▼", "⬢", "★")  # of the states, beside their colours; the series has the same ones
+
+
+def columns(posterior: Posterior, names: Sequence[str] | None) -> list[str]:
+    """The names of the columns, numbers if none are given."""
+    n_columns = posterior.data.y[0].size
+    if names is None:
+        return ["observation"] if n_columns == 1 else [f"column {c}" for c in range(n_columns)]
+    given = [names] if isinstance(names, str) else [str(name) for name in names]
+    if len(given) != n_columns:
+        raise ValueError(f"names must be as many as the series has columns, {n_columns}, got {len(given)}: {given}")
+    return given
+
+
+def found(posterior: Posterior) -> str:
+    """'4 states; 95 % of the draws visit 4 to 5.'"""
+    summary = posterior.summary()
+    low, high = np.quantile(summary.sizes, QUANTILES[1:], method="inverted_cdf")
+    visited = f"{low} to {high}" if low < high else f"exactly {low}"
+    return f"{summary.n_states} state{'s' * (summary.n_states > 1)}; 95 % of the draws visit {visited}."
+
+
+def check(posterior: Posterior) -> Check | str:
+    """What the diagnostics say, or what is missing to ask them."""
+    try:
+        return posterior.check()
+    except ImportError as error:
+        return str(error)
+
+
+def facts(posterior: Posterior) -> dict[str, str]:
+    values, lengths = posterior.data.values, posterior.lengths
+    chains = [len(draws) for draws in posterior.draws]
+    facts = {"steps": _count(len(values))}
+    if len(lengths) > 1:
+        shortest, longest = _count(lengths.min()), _count(lengths.max())
+        facts["sequences"] = f"{_count(len(lengths))}, of {shortest} to {longest} steps"
+    if values.ndim == 2:
+        facts["columns"] = str(values.shape[1])
+    missing = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
+    facts["missing values"] = f"{_count(missing)} ({missing / values.size:.2%})" if missing else "none"
+    facts["chains"] = str(len(chains))
+    same = len(set(chains)) == 1
+    facts["draws"] = f"{_count(chains[0])} a chain" if same else " + ".join(map(_count, chains))
+    return facts
+
+
+def _count(n: int) -> str:
+    return f"{n:,}".replace(",", "\u202f")
+
+
+def versions(bokeh: str) -> str:
+    ihmm = import_module("ihmm").__version__
+    return f"ihmm {ihmm}, Python {platform.python_version()}, NumPy {np.__version__}, Bokeh {bokeh}"
+
+
+class State(NamedTuple):
+    """A row of the table of states."""
+
+    number: int
+    colour: str
+    mark: str
+    cells: list[str]
+
+
+class Table(NamedTuple):
+    header: list[str]
+    rows: list[State]
+
+
+def states(posterior: Posterior, names: Sequence[str]) -> Table:
+    """`summary.table()` with a cell for median and interval."""
+    summary = posterior.summary()
+    cells = [[f"{share:.1%}", f"{support:.0%}"] for share, support in zip(summary.shares, summary.support, strict=True)]
+    header = ["share", "support"]
+    for name, values in {"dwell": summary.dwell, **summary.parameters}.items():
+        for index in np.ndindex(values.shape[2:]):
+            header.append(_parameter(name, index, names))
+            for k, row in enumerate(cells):
+                row.append(_interval(values[:, k, *index]))
+    marked = zip(colours(len(cells)), cells, strict=True)
+    return Table(header, [State(k, hue, MARKS[k % len(MARKS)], row) for k, (hue, row) in enumerate(marked)])
+
+
+def _parameter(name: str, index: tuple[int, ...], names: Sequence[str]) -> str:
+    """'mean of current'; an index that does not count columns stays a number."""
+    if not index:
+        return name
+    named = [names[i] for i in index] if name in ("mean", "variance", "covariance") else map(str, index)
+    return f"{name} of {' and '.join(dict.fromkeys(named))}"
+
+
+def _interval(values: FloatArray) -> str:
+    median, low, high = (number(x) for x in np.nanquantile(values, QUANTILES))
+    return f"{median} [{low}, {high}]"
+
+
+def number(x: float) -> str:
+    """Three digits; an exponent only where it takes many zeros without."""
+    text = f"{x:.3g}" if abs(x) < 1000 or abs(x) >= 1e6 else f"{float(f'{x:.3g}'):.0f}"
+    return text.replace("-", "−")
+
+
+def transitions(posterior: Posterior) -> list[list[str]]:
+    return [[f"{p:.4f}" for p in row] for row in posterior.summary().transitions]
+
+
+def settings(posterior: Posterior, others: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(name, value) of everything that was chosen."""
+    chosen = {
+        "emission": posterior.model.emission,
+        "prior": posterior.model.prior,
+        "sampler": posterior.sampler,
+        "seed": posterior.seed,
+        **others,
+    }
+    return [row for name, value in chosen.items() for row in _rows(str(name), value)]
+
+
+def _rows(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Settings within settings get names with dots."""
+    if is_dataclass(value) and not isinstance(value, type):
+        yield name, type(value).__name__
+        for field in fields(value):
+            yield f"{name}.{field.name}", repr(getattr(value, field.name))
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _rows(f"{name}.{key}", part)
+    else:
+        yield name, value if isinstance(value, str) else repr(value)
