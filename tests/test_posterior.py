@@ -1,5 +1,6 @@
 """A posterior holds what was drawn, says so briefly, and comes back from disk as it was."""
 
+import io
 import json
 import pickle
 import shutil
@@ -218,7 +219,7 @@ def test_saving_again_replaces_the_old_posterior_and_leaves_other_files_alone(tm
     posterior.save(tmp_path / "run")
     assert_same(ihmm.Posterior.load(tmp_path / "run"), posterior)
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
-    assert not (tmp_path / "run" / "chain-2.npz").exists()
+    assert not (tmp_path / "run" / "chain-2").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -232,7 +233,7 @@ def test_a_folder_that_is_not_a_saved_posterior_is_never_overwritten(tmp_path, p
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "thesis.tex").write_text("years of work")
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "posterior.json").write_text('{"format": "something else"}')
+    (tmp_path / "other" / "run.json").write_text('{"format": "something else"}')
     (tmp_path / "file").write_text("a file")
     before = sorted(tmp_path.rglob("*"))
     for name in ("thesis", "other", "file"):
@@ -270,10 +271,11 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, posterior, monkeypatc
 def test_the_files_hold_no_python_objects(tmp_path, posterior):
     posterior.save(tmp_path / "run")
     files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
-    assert {path.suffix for path in files} == {".json", ".npz"}
+    assert {path.suffix for path in files} == {".json", ".chunk"}
     for path in files:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
+        if path.suffix == ".chunk":
+            content = path.read_bytes().split(b"\n", 1)[1]
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 assert all(not array.dtype.hasobject for array in dict(arrays).values())
 
 
@@ -287,7 +289,7 @@ def saved(tmp_path, posterior) -> Path:
 
 
 def edit(folder: Path, **changes) -> None:
-    path = folder / "posterior.json"
+    path = folder / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
@@ -305,19 +307,19 @@ def test_a_copy_moved_aside_when_a_save_was_cut_short_is_pointed_out(saved):
 def test_a_foreign_folder_or_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     for path in (tmp_path, tmp_path / "file"):
-        with pytest.raises(ValueError, match=r"is not a saved posterior: it has no posterior.json"):
+        with pytest.raises(ValueError, match=r"is not a run or saved posterior: it has no run.json"):
             ihmm.Posterior.load(path)
 
 
 def test_settings_of_another_program_are_refused(saved):
     edit(saved, format="parquet")
-    with pytest.raises(ValueError, match=r"is not a saved posterior: its posterior\.json says 'parquet'"):
+    with pytest.raises(ValueError, match=r"is not a run or saved posterior: its run\.json says 'parquet'"):
         ihmm.Posterior.load(saved)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1, 2]", "{}", "\x00\xff", '{"format": "ihmm posterior"}'])
+@pytest.mark.parametrize("text", ["", "{", "[1, 2]", "{}", "\x00\xff", '{"format": "ihmm run"}'])
 def test_settings_that_are_not_ours_are_refused(saved, text):
-    (saved / "posterior.json").write_text(text)
+    (saved / "run.json").write_text(text)
     with pytest.raises(ValueError, match="is damaged or not written by ihmm"):
         ihmm.Posterior.load(saved)
 
@@ -328,7 +330,7 @@ def test_a_newer_format_asks_for_an_upgrade(saved):
         ihmm.Posterior.load(saved)
 
 
-@pytest.mark.parametrize("name", ["data.npz", "chain-1.npz", "warmup/chain-0.npz"])
+@pytest.mark.parametrize("name", ["data.chunk", "chain-1/0.chunk"])
 def test_a_missing_or_truncated_file_is_called_damage(saved, name):
     content = (saved / name).read_bytes()
     for cut in (content[: len(content) // 2], content[:10], b""):
@@ -340,7 +342,7 @@ def test_a_missing_or_truncated_file_is_called_damage(saved, name):
         ihmm.Posterior.load(saved)
 
 
-@pytest.mark.parametrize("name", ["data.npz", "chain-1.npz", "warmup/chain-0.npz"])
+@pytest.mark.parametrize("name", ["data.chunk", "chain-1/0.chunk"])
 def test_a_flipped_bit_is_called_damage(saved, name):
     content = (saved / name).read_bytes()
     for i in np.random.default_rng(0).integers(len(content), size=20):
@@ -351,21 +353,21 @@ def test_a_flipped_bit_is_called_damage(saved, name):
 
 def test_files_of_different_runs_do_not_mix(saved, tmp_path):
     draw_some(seed=9, init=5, draws=7).save(tmp_path / "other")
-    shutil.copy(tmp_path / "other" / "chain-1.npz", saved / "chain-1.npz")
+    shutil.copy(tmp_path / "other" / "chain-1" / "0.chunk", saved / "chain-1" / "0.chunk")
     with pytest.raises(ValueError, match="is damaged"):
         ihmm.Posterior.load(saved)
 
 
 @pytest.mark.parametrize("name", ["Popen", "subprocess.Popen", "object", "dict"])
 def test_only_classes_of_ihmm_are_made_from_a_file(saved, name):
-    model = json.loads((saved / "posterior.json").read_text())["model"]
+    model = json.loads((saved / "run.json").read_text())["model"]
     edit(saved, model=model | {"emission": {"class": name, "args": ["true"]}})
     with pytest.raises(ValueError, match=rf"was made with {name}, which is not part of ihmm"):
         ihmm.Posterior.load(saved)
 
 
 def test_settings_that_no_model_can_have_are_refused(saved):
-    model = json.loads((saved / "posterior.json").read_text())["model"]
+    model = json.loads((saved / "run.json").read_text())["model"]
     for emission in ({"class": "Normal", "rate": -1.0}, {"class": "Normal", "speed": 3}):
         edit(saved, model=model | {"emission": emission})
         with pytest.raises(ValueError, match=r"the model in .* cannot be read"):

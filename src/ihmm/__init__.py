@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ihmm import plots as plots
     from ihmm import testing as testing
     from ihmm.chain import iterate as iterate
+    from ihmm.chain import resume as resume
     from ihmm.chain import sample as sample
     from ihmm.emissions import Categorical as Categorical
     from ihmm.emissions import ConjugateEmission as ConjugateEmission
@@ -58,6 +59,7 @@ _HOME = {
     "datasets": "ihmm.datasets",
     "iterate": "ihmm.chain",
     "plots": "ihmm.plots",
+    "resume": "ihmm.chain",
     "sample": "ihmm.chain",
     "simulate": "ihmm.simulation",
     "testing": "ihmm.testing",

@@ -3,6 +3,7 @@
 import itertools
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -19,11 +20,13 @@ from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model
 from ihmm.moves import GreedySplitMerge, Move
 from ihmm.posterior import Posterior
-from ihmm.records import Recorder, gather
+from ihmm.records import Record, Recorder, gather
 from ihmm.samplers import ParticleGibbs, Path, Sampler
 from ihmm.sticks import total_states
+from ihmm.store import Checkpoint, Chunk, Run, Settings, load
 
 POLL = 0.1  # seconds between two looks at the chains
+CHUNK_SECONDS, CHUNK_SHARE = 2.0, 0.02  # draws are written so often, or later in proportion to the time gone by
 AUTO_ROUNDS = 10  # of splits and merges that make a start
 AUTO_STATES = 10  # of a random start, for emissions that cannot be split and merged
 # What is done unless the user says otherwise: copies go in a few sweeps, then only what is one state in any case
@@ -48,6 +51,7 @@ def sample(
     cores: int | None = None,
     progress: bool = True,
     save_warmup: bool = False,
+    store: str | os.PathLike[str] | None = None,
 ) -> Posterior:
     """Draw from the posterior with several chains.
 
@@ -81,6 +85,9 @@ def sample(
         Show bars on the terminal or in the notebook.
     save_warmup
         Keep the tuning sweeps, all of them, in ``posterior.warmup``.
+    store
+        A folder to write the run to as it goes, every few seconds. If the process is killed, `resume` goes on from
+        there, and the finished run has the same draws, bit for bit, as one that was never interrupted.
     """
     draws = _checks.count("draws (kept per chain)", draws)
     tune = _checks.count("tune (sweeps dropped per chain)", tune, least=0)
@@ -92,6 +99,12 @@ def sample(
     sampler = _check_sampler(sampler, model, data)
     moves = _check_moves(moves)
     start = _check_init(init, data, model)
+
+    if store is not None:
+        number = start if isinstance(start, int) else None if start is not None else "auto"
+        settings = Settings(model, sampler, moves, seed, draws, tune, thin, chains, number, save_warmup)
+        with Run.create(store, settings, data, start if isinstance(start, np.ndarray) else None) as run:
+            return _go_on(run, cores, progress)
 
     kept = np.empty((chains, draws, len(data.y)), np.uint8)
     warmup = np.empty((chains, tune if save_warmup else 0, len(data.y)), np.uint8)
@@ -113,6 +126,36 @@ def sample(
     tuned = [chain.warmup for chain in running if chain.warmup is not None]
     before = posterior(tuned, warmup, None) if any(map(len, tuned)) else None
     return posterior([chain.kept for chain in running], kept, before)
+
+
+def resume(
+    path: str | os.PathLike[str],
+    *,
+    draws: int | None = None,
+    cores: int | None = None,
+    progress: bool = True,
+    model: Model | None = None,
+) -> Posterior:
+    """Go on with a run that `sample` wrote to a folder, or add draws to it when it is finished.
+
+    What is damaged is named in a warning and computed again.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    draws
+        How many draws each chain is to have in the end; as many as `sample` was asked for if not given.
+    cores, progress
+        As in `sample`.
+    model
+        Needed if the emission is not part of ihmm.
+    """
+    cores = _checks.count("cores", os.cpu_count() or 1 if cores is None else cores)
+    with Run.reopen(path, model) as run:
+        if draws is not None:
+            run.extend(_checks.count("draws (of each chain in the end)", draws))
+        return _go_on(run, cores, progress)
 
 
 def iterate(
@@ -219,13 +262,18 @@ def _sweeps(
     start: int | IntArray | None,
     tune: int,
     moves: tuple[Move, ...],
+    after: Checkpoint | None = None,
 ) -> Sweeps:
-    if start is None:
-        path = _greedy_path(rng, data, model)
+    """Sweep after sweep, from the start or from where a chain stood before."""
+    if after is None:
+        if start is None:
+            path = _greedy_path(rng, data, model)
+        else:
+            path = rng.integers(start, size=len(data.y)) if isinstance(start, int) else start
+        draw = initial_draw(rng, data, model, path)
     else:
-        path = rng.integers(start, size=len(data.y)) if isinstance(start, int) else start
-    draw = initial_draw(rng, data, model, path)
-    for i in itertools.count():
+        draw = after.draw
+    for i in itertools.count(after.sweeps if after is not None else 0):
         draw, info = sweep(rng, data, model, draw, sampler, [move for move in moves if move.acts(i, tune)])
         yield draw, info
 
@@ -253,14 +301,23 @@ class _Schedule:
 class _Chain:
     """One chain, what it keeps, and the few numbers that the display reads while it runs."""
 
-    def __init__(self, sweeps: Sweeps, schedule: _Schedule, kept: Recorder, warmup: Recorder | None) -> None:
+    def __init__(
+        self,
+        sweeps: Sweeps,
+        schedule: _Schedule,
+        kept: Recorder,
+        warmup: Recorder | None,
+        done: int = 0,
+        stop: int | None = None,
+        writer: "_Writer | None" = None,
+    ) -> None:
         self.sweeps, self.schedule, self.kept, self.warmup = sweeps, schedule, kept, warmup
-        self.done = 0
+        self.done, self.stop, self.writer = done, schedule.total if stop is None else stop, writer
         self.n_states, self.log_joint = 0, float("nan")
 
     @property
     def finished(self) -> bool:
-        return self.done == self.schedule.total
+        return self.done == self.stop
 
     def advance(self) -> None:
         """One sweep."""
@@ -276,6 +333,115 @@ class _Chain:
             self.kept.keep(draw, info)
         self.done += 1
         self.n_states, self.log_joint = draw.n_states, info.log_joint
+        if self.writer is not None:
+            self.writer.draw = draw
+            if self.finished or self.writer.due():
+                self.write()
+
+    def write(self) -> None:
+        """What was kept since the last time goes to the disk, and is forgotten here."""
+        if self.writer is None or self.writer.begin == self.done:
+            return
+        phases = {"kept": self.kept, "warmup": self.warmup}
+        self.writer.write(
+            {name: (r.states[: len(r)], r.record()) for name, r in phases.items() if r is not None and len(r)},
+            self.done,
+        )
+        self.kept = Recorder(self.kept.chain, self.kept.states)
+        self.warmup = Recorder(self.kept.chain, self.warmup.states) if self.warmup is not None else None
+
+
+class _Writer:
+    """Writes the chunks of one chain, at intervals that grow with the run, so that there are never very many.
+
+    Where damaged chunks are made anew, `until` is the number of the next whole one: the first of them gets all their
+    draws, the others are empty.
+    """
+
+    def __init__(
+        self, run: Run, chain: int, number: int, begin: int, rng: np.random.Generator, until: int | None
+    ) -> None:
+        self.run, self.chain, self.number, self.begin, self.rng, self.until = run, chain, number, begin, rng, until
+        self.started = self.last = time.monotonic()
+        self.draw: Draw | None = None
+
+    def due(self) -> bool:
+        now = time.monotonic()
+        return self.until is None and now - self.last >= max(CHUNK_SECONDS, CHUNK_SHARE * (now - self.started))
+
+    def write(self, drawn: dict[str, tuple[Array, Record]], done: int) -> None:
+        assert self.draw is not None  # a sweep was made
+        after = Checkpoint(done, self.draw, dict(self.rng.bit_generator.state))
+        self.run.append(self.chain, self.number, Chunk(self.begin, drawn, after))
+        for number in range(self.number + 1, self.until or 0):
+            self.run.append(self.chain, number, Chunk(done, {}, after))
+        self.number, self.begin, self.last = self.number + 1, done, time.monotonic()
+
+
+def _go_on(run: Run, cores: int, progress: bool) -> Posterior:
+    """Make the sweeps that a run lacks, and read it when they are made."""
+    settings = run.settings
+    generators = _generators(settings.seed or 0, settings.chains)
+    chains = [chain for c, rng in enumerate(generators) for chain in _missing(run, c, rng)]
+    try:
+        if chains:
+            _run(chains, min(cores, len(chains)), progress)
+    finally:
+        for chain in chains:
+            chain.write()
+    contents = load(run.folder, settings.model)
+    _report_interruption(contents.sizes, settings.draws, f'; ihmm.resume("{run.folder}") goes on')
+    return Posterior.of(contents)
+
+
+def _missing(run: Run, c: int, rng: np.random.Generator) -> Iterator[_Chain]:
+    """Chains for the stretches of chain c that are not in the folder: what is damaged, and what is not made yet."""
+    schedule = _Schedule(run.settings.draws, run.settings.tune, run.settings.thin)
+    chunks = run.chunks(c)
+    before: Checkpoint | None = None
+    gap: int | None = None  # the first damaged chunk since the last whole one
+    for number, chunk in enumerate(chunks):
+        if not isinstance(chunk, Chunk):
+            warnings.warn(f"{chunk}: it is computed again", UserWarning, stacklevel=5)
+            gap = number if gap is None else gap
+            continue
+        if gap is not None:
+            yield _stretch(run, c, rng, schedule, before, gap, chunk.begin, until=number)
+            gap = None
+        before = chunk.after
+    if gap is not None:
+        run.discard(c, gap)
+    if (before.sweeps if before is not None else 0) < schedule.total:
+        yield _stretch(run, c, rng, schedule, before, len(chunks) if gap is None else gap, schedule.total, until=None)
+
+
+def _stretch(
+    run: Run,
+    c: int,
+    rng: np.random.Generator,
+    schedule: _Schedule,
+    before: Checkpoint | None,
+    number: int,
+    stop: int,
+    until: int | None,
+) -> _Chain:
+    """The sweeps of chain c from a checkpoint, or from its start, to sweep `stop`, written from chunk `number` on."""
+    settings, data = run.settings, run.data
+    assert settings.sampler is not None  # or the run was not opened
+    generator = np.random.Generator(np.random.PCG64())
+    generator.bit_generator.state = before.generator if before is not None else rng.bit_generator.state
+    start = settings.init if isinstance(settings.init, int) else run.init  # None: "auto"
+    done = before.sweeps if before is not None else 0
+    empty = np.empty((0, len(data.y)), np.uint8)
+    return _Chain(
+        sweeps=_sweeps(generator, data, settings.model, settings.sampler, start, settings.tune, settings.moves, before),
+        schedule=schedule,
+        kept=Recorder(c, empty),
+        warmup=Recorder(c, empty) if settings.save_warmup else None,
+        done=done,
+        stop=stop,
+        writer=_Writer(run, c, number, done, generator, until),
+    )
 
 
 def _run(chains: list[_Chain], cores: int, progress: bool) -> None:
@@ -315,15 +481,15 @@ def _work(waiting: list[_Chain], lock: Lock, stop: Event) -> None:
                 waiting.append(chain)
 
 
-def _report_interruption(kept: list[int], draws: int) -> None:
+def _report_interruption(kept: list[int], draws: int, advice: str = "") -> None:
     if max(kept) == 0:
-        raise KeyboardInterrupt("stopped before the first draw")
+        raise KeyboardInterrupt(f"stopped before the first draw{advice}")
     if min(kept) < draws:
         each = ", ".join(f"chain {c} has {n}" for c, n in enumerate(kept))
         dropped = "; chains without a draw are left out" if min(kept) == 0 else ""
         warnings.warn(
             f"sampling was stopped before all {draws} draws were made: {each}. `states` and `traces` hold the first "
-            f"{min(n for n in kept if n)} of each chain, `draws[c]` holds all of chain c{dropped}",
+            f"{min(n for n in kept if n)} of each chain, `draws[c]` holds all of chain c{dropped}{advice}",
             UserWarning,
             stacklevel=3,
         )
@@ -338,7 +504,7 @@ def _display(chains: list[_Chain], progress: bool) -> Iterator[Callable[[], None
         return
 
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, Task, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
 
     class Rate(TextColumn):
@@ -347,6 +513,7 @@ def _display(chains: list[_Chain], progress: bool) -> Iterator[Callable[[], None
 
     console = Console(stderr=True)
     bars = Progress(
+        SpinnerColumn(),
         TextColumn("chain {task.description} {task.fields[phase]}"),
         BarColumn(None),
         TextColumn("{task.completed}/{task.total}"),

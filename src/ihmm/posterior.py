@@ -1,6 +1,7 @@
 """Posterior: what sampling returns. It keeps the draws small in memory, and answers questions about them."""
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
@@ -203,16 +204,46 @@ class Posterior:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, model: Model | None = None) -> "Posterior":
-        """Read what `save` wrote. Emissions that are not part of ihmm cannot be named in a file: pass the `model`."""
-        model, data, kept, tuned, sampler, seed = store.load(path, model)
-        warmup = cls(model, data, *tuned, sampler=sampler, seed=seed) if tuned is not None else None
-        return cls(model, data, *kept, sampler=sampler, seed=seed, warmup=warmup)
+        """Read what `save` or ``sample(…, store=…)`` wrote; of a run that is not finished, what it has so far.
+
+        Emissions that are not part of ihmm cannot be named in a file: pass the `model`.
+        """
+        contents = store.load(path, model)
+        if contents.kept is None:
+            raise ValueError(f"the run in {path} has no draw yet")
+        posterior = cls.of(contents)
+        if contents.unfinished:
+            warnings.warn(
+                f'the run in {path} is not finished: {contents.unfinished}; ihmm.resume("{path}") goes on with it',
+                UserWarning,
+                stacklevel=2,
+            )
+        return posterior
+
+    @classmethod
+    def of(cls, contents: store.Contents) -> "Posterior":
+        """A posterior of what a store holds."""
+        settings, data, kept, tuned, _ = contents
+        assert kept is not None  # see `load`
+        sampler, seed = settings.sampler, settings.seed
+        warmup = cls(settings.model, data, *tuned, sampler=sampler, seed=seed) if tuned is not None else None
+        return cls(settings.model, data, *kept, sampler=sampler, seed=seed, warmup=warmup)
 
     def _contents(self) -> store.Contents:
-        warmup = store.Kept(self.warmup._states, self.warmup._records) if self.warmup is not None else None
-        return store.Contents(
-            self.model, self.data, store.Kept(self._states, self._records), warmup, self.sampler, self.seed
+        settings = store.Settings(
+            model=self.model,
+            sampler=self.sampler,
+            moves=(),
+            seed=self.seed,
+            draws=self._states.shape[1],
+            tune=0 if self.warmup is None else self.warmup._states.shape[1],
+            thin=1,
+            chains=1 + max(record.chain for record in self._records),
+            init=None,
+            save_warmup=self.warmup is not None,
         )
+        warmup = store.Kept(self.warmup._states, self.warmup._records) if self.warmup is not None else None
+        return store.Contents(settings, self.data, store.Kept(self._states, self._records), warmup)
 
     def to_datatree(self) -> "xarray.DataTree":
         """The posterior as ArviZ reads it: groups posterior, sample_stats, observed_data, and ``warmup_…`` if saved."""

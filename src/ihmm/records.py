@@ -86,7 +86,8 @@ class Draws(Sequence[Draw]):
 
 
 class Recorder:
-    """The draws of one chain while it runs. States go into an array made beforehand, wider integers when needed."""
+    """The draws of one chain while it runs. States go into an array made beforehand, a longer one or one of wider
+    integers when needed."""
 
     def __init__(self, chain: int, states: Array) -> None:
         self.chain, self.states = chain, states
@@ -96,6 +97,9 @@ class Recorder:
         return len(self._kept)
 
     def keep(self, draw: Draw, info: SweepInfo) -> None:
+        if len(self) == len(self.states):
+            room = np.empty((max(len(self), 8), len(draw.states)), self.states.dtype)
+            self.states = np.concatenate([self.states, room])
         if draw.n_states - 1 > np.iinfo(self.states.dtype).max:
             self.states = self.states.astype(np.min_scalar_type(draw.n_states - 1))
         self.states[len(self)] = draw.states

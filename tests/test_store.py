@@ -1,0 +1,440 @@
+"""Runs survive: killed at any moment they go on as if nothing had happened, and damage is seen, named and mended."""
+
+import errno
+import io
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ihmm
+from ihmm import chain, store
+
+MODEL = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(stickiness=ihmm.BetaPrior()))
+Y = [np.repeat([0.0, 3.0, 0.0], 12) + np.random.default_rng(1).normal(0, 0.5, 36), np.array([0.1, 3.2, np.nan, 2.8])]
+SETTINGS = {"draws": 60, "tune": 20, "chains": 2, "seed": 5, "init": 4, "progress": False}
+
+
+def run(folder=None, **settings) -> ihmm.Posterior:
+    return ihmm.sample(MODEL, Y, store=folder, **(SETTINGS | settings))
+
+
+def assert_same(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
+    np.testing.assert_array_equal(one.states, other.states)
+    assert one.traces.keys() == other.traces.keys()
+    for name in one.traces:
+        np.testing.assert_array_equal(one.traces[name], other.traces[name])
+    for a, b in zip(one, other, strict=True):
+        for x, y in zip([*a.transitions, *a.phi], [*b.transitions, *b.phi], strict=True):
+            np.testing.assert_array_equal(x, y)
+    assert (one.warmup is None) == (other.warmup is None)
+    if one.warmup is not None:
+        assert_same(one.warmup, other.warmup)
+
+
+@pytest.fixture(scope="module")
+def whole() -> ihmm.Posterior:
+    """The run, never interrupted, and never written."""
+    return run()
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """A chunk after every few sweeps."""
+    monkeypatch.setattr(chain, "CHUNK_SECONDS", 0.003)
+
+
+@pytest.fixture
+def finished(tmp_path, often) -> Path:
+    run(tmp_path / "run")
+    assert len(list((tmp_path / "run").rglob("*.chunk"))) > 6
+    return tmp_path / "run"
+
+
+# Written as it goes
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"save_warmup": True},
+        {"thin": 3},
+        {"init": "auto"},
+        {"init": [np.arange(36) % 3, np.zeros(4, int)]},
+        {"sampler": ihmm.Beam()},
+        {"sampler": ihmm.DirectAssignment(), "moves": ()},
+        {"tune": 0},
+    ],
+    ids=repr,
+)
+def test_a_run_in_a_folder_has_the_draws_of_one_in_memory(tmp_path, often, settings):
+    expected = run(**settings)
+    assert_same(run(tmp_path / "run", **settings), expected)
+    assert_same(ihmm.Posterior.load(tmp_path / "run"), expected)
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), expected)  # there is nothing left to do
+
+
+def test_other_files_in_the_folder_do_not_matter(tmp_path, whole):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "settings.toml").write_text("mine")
+    assert_same(run(tmp_path / "run"), whole)
+    assert (tmp_path / "run" / "settings.toml").read_text() == "mine"
+
+
+def test_a_folder_that_holds_a_run_is_not_begun_again(finished, whole):
+    with pytest.raises(FileExistsError, match=r"holds a run already: go on with ihmm\.resume"):
+        run(finished)
+    with pytest.raises(FileExistsError, match="is not a saved posterior"):
+        whole.save(finished)
+    assert_same(ihmm.Posterior.load(finished), whole)
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "run").write_text("x")
+    with pytest.raises(FileExistsError, match="is a file"):
+        run(tmp_path / "run")
+
+
+def test_intervals_grow_so_that_chunks_stay_few(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(chain.time, "monotonic", lambda: now)
+    writer = chain._Writer(None, 0, 0, 0, np.random.default_rng(0), None)
+    chunks = 0
+    for now in np.arange(0, 36_000, 1.0):  # ten hours
+        if writer.due():
+            chunks, writer.last = chunks + 1, now
+    assert 100 < chunks < 400
+
+
+# Going on
+
+
+def stop_after(sweeps: int) -> type:
+    """A sampler that is interrupted."""
+
+    class Stopping(ihmm.ParticleGibbs):
+        calls = itertools.count(1)
+
+        def resample_states(self, *arguments):
+            if next(Stopping.calls) > sweeps:
+                raise KeyboardInterrupt
+            return super().resample_states(*arguments)
+
+    return Stopping
+
+
+@pytest.mark.parametrize("sweeps", [50, 90])
+def test_an_interrupted_run_keeps_all_draws_and_goes_on(tmp_path, whole, monkeypatch, sweeps):
+    original = ihmm.ParticleGibbs.resample_states
+    calls = itertools.count(1)
+
+    def impatient(self, *arguments):
+        if next(calls) > sweeps:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(ihmm.ParticleGibbs, "resample_states", impatient)
+    with pytest.warns(UserWarning, match=r"stopped before all 60 draws .* ihmm\.resume\(.* goes on"):
+        part = run(tmp_path / "run", cores=1)
+    monkeypatch.undo()
+    made = sum(len(draws) for draws in part.draws)
+    assert made == sweeps - 40  # two chains of 20 tuning sweeps: nothing that was drawn is lost
+    with pytest.warns(UserWarning, match="is not finished: chain 0 has"):
+        ihmm.Posterior.load(tmp_path / "run")
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
+
+
+def test_an_interruption_before_the_first_draw_is_survived(tmp_path, whole, monkeypatch):
+    original = ihmm.ParticleGibbs.resample_states
+    calls = itertools.count(1)
+
+    def impatient(self, *arguments):
+        if next(calls) > 10:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(ihmm.ParticleGibbs, "resample_states", impatient)
+    with pytest.raises(KeyboardInterrupt, match=r"before the first draw; ihmm\.resume"):
+        run(tmp_path / "run", cores=1)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="has no draw yet"):
+        ihmm.Posterior.load(tmp_path / "run")
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
+
+
+def test_more_draws_can_be_added(finished):
+    assert_same(ihmm.resume(finished, draws=90, progress=False), run(draws=90))
+    with pytest.raises(ValueError, match="begun for 90 draws a chain, it cannot end at 60"):
+        ihmm.resume(finished, draws=60)
+
+
+def test_a_saved_posterior_is_not_a_run(tmp_path, whole):
+    whole.save(tmp_path / "saved")
+    with pytest.raises(ValueError, match="holds a saved posterior, not a run"):
+        ihmm.resume(tmp_path / "saved")
+
+
+def test_other_versions_are_pointed_out(finished, whole):
+    edit(finished, versions={"ihmm": "0.0.1", "numpy": np.__version__})
+    with pytest.warns(UserWarning, match=r"begun with other versions \(ihmm 0\.0\.1 → "):
+        assert_same(ihmm.resume(finished, progress=False), whole)
+
+
+SCRIPT = """
+import sys, numpy as np, ihmm
+from ihmm import chain
+chain.CHUNK_SECONDS = 0.003
+sys.path.insert(0, sys.argv[2])
+from test_store import MODEL, Y, SETTINGS
+print("ready", flush=True)
+ihmm.sample(MODEL, Y, store=sys.argv[1], **(SETTINGS | {"draws": 400}))
+print("done", flush=True)
+"""
+
+
+def begin(folder: Path) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(folder), str(Path(__file__).parent)], stdout=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
+    """Twenty times SIGKILL at a random moment, some of them surely while a chunk is being written."""
+    expected = run(draws=400)
+    with begin(tmp_path / "timed") as process:
+        assert process.stdout.readline() == "ready\n"
+        started = time.monotonic()
+        assert process.stdout.readline() == "done\n"
+        lasts = time.monotonic() - started
+
+    rng, cut_short = np.random.default_rng(0), 0
+    for i in range(20):
+        folder = tmp_path / f"run-{i}"
+        with begin(folder) as process:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(rng.uniform(0.1, 0.95) * lasts)
+            process.send_signal(signal.SIGKILL)
+        if not (folder / "run.json").exists():
+            continue  # killed before the run began: nothing was promised
+        before = [len(chunk.drawn["kept"][1]) for c in range(2) for chunk in chunks_of(folder, c) if chunk.drawn]
+        cut_short += sum(before) < 800
+        posterior = ihmm.resume(folder, progress=False)
+        assert_same(posterior, expected)
+        shutil.rmtree(folder)
+    assert cut_short >= 10
+
+
+def chunks_of(folder: Path, c: int) -> list[store.Chunk]:
+    identity = json.loads((folder / "run.json").read_text())["id"]
+    chunks = store._read_chunks(folder, identity, c, MODEL)
+    assert all(isinstance(chunk, store.Chunk) for chunk in chunks)  # a kill leaves nothing half written
+    return chunks
+
+
+@pytest.mark.parametrize(("owner", "step"), [(os, "fsync"), (Path, "replace")], ids=["fsync", "replace"])
+@pytest.mark.parametrize("last", [5, 9])
+def test_a_kill_while_a_chunk_is_written_leaves_the_ones_before(tmp_path, often, whole, monkeypatch, owner, step, last):
+    """The process ends before its bytes are on the disk, or before they have their name."""
+    original, calls = getattr(owner, step), itertools.count(1)
+
+    class Killed(BaseException):
+        pass
+
+    def die(*arguments):
+        if next(calls) >= last:
+            raise Killed
+        return original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, die)
+        with pytest.raises(Killed):
+            run(tmp_path / "run", cores=1)
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
+
+
+# Damage
+
+
+def edit(folder: Path, **changes) -> None:
+    path = folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def flip(path: Path, where: float = 0.5) -> None:
+    content = bytearray(path.read_bytes())
+    content[int(where * (len(content) - 1))] ^= 0x04
+    path.write_bytes(content)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("hurt", [flip, truncate, lambda path: path.write_bytes(b""), lambda path: flip(path, 0.001)])
+@pytest.mark.parametrize("which", [[0], [1], [2, 3], [0, 1, 2], [-1], [-2, -1], [1, -1]], ids=str)
+def test_damaged_chunks_are_named_and_computed_again(finished, whole, hurt, which):
+    last = len(list((finished / "chain-0").glob("*.chunk"))) - 1
+    numbers = sorted(n if n >= 0 else last + 1 + n for n in which)
+    untouched = {path: path.read_bytes() for path in finished.rglob("*.chunk")}
+    for number in numbers:
+        hurt(finished / "chain-0" / f"{number}.chunk")
+        untouched.pop(finished / "chain-0" / f"{number}.chunk")
+    with pytest.raises(ValueError, match=rf"is damaged \(chain-0/{numbers[0]}\.chunk .*ihmm\.resume"):
+        ihmm.Posterior.load(finished)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert_same(ihmm.resume(finished, progress=False), whole)
+    assert len(said) == len(numbers)
+    for number, warning in zip(numbers, said, strict=True):
+        assert str(warning.message).startswith(f"chain-0/{number}.chunk ")
+        assert "computed again" in str(warning.message)
+    assert_same(ihmm.Posterior.load(finished), whole)
+    assert all(path.read_bytes() == content for path, content in untouched.items())
+
+
+def test_a_chunk_of_another_run_or_place_is_not_taken(finished, whole, tmp_path):
+    run(tmp_path / "other", seed=6)
+    for stranger in (tmp_path / "other" / "chain-0" / "1.chunk", finished / "chain-1" / "1.chunk"):
+        shutil.copy(stranger, finished / "chain-0" / "1.chunk")
+        with pytest.raises(ValueError, match=r"chain-0/1\.chunk belongs to another run or place"):
+            ihmm.Posterior.load(finished)
+        with pytest.warns(UserWarning, match="computed again"):
+            assert_same(ihmm.resume(finished, progress=False), whole)
+
+
+@pytest.mark.parametrize("hurt", [flip, truncate, Path.unlink])
+def test_damaged_data_are_named(finished, hurt):
+    hurt(finished / "data.chunk")
+    for call in (ihmm.Posterior.load, ihmm.resume):
+        with pytest.raises(ValueError, match=r"is damaged \(data\.chunk"):
+            call(finished)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "ihmm run"}'])
+def test_damaged_settings_are_named(finished, text):
+    (finished / "run.json").write_text(text)
+    for call in (ihmm.Posterior.load, ihmm.resume):
+        with pytest.raises(ValueError, match=r"run\.json is damaged or not written by ihmm"):
+            call(finished)
+
+
+def test_leftovers_of_a_write_that_was_cut_short_do_not_matter(finished, whole):
+    (finished / "chain-0" / ".9.chunk.0123456789ab").write_bytes(b"half a chunk")
+    (finished / "chain-0" / "notes.chunk").write_bytes(b"?")
+    assert_same(ihmm.resume(finished, progress=False), whole)
+
+
+# A full disk
+
+
+def test_a_full_disk_stops_the_run_with_advice_and_it_goes_on_later(tmp_path, often, whole, monkeypatch):
+    room = 12
+
+    def limited(descriptor, original=os.fsync, calls=itertools.count()):
+        if next(calls) > room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return original(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", limited)
+        with pytest.raises(
+            OSError, match=r"No space left on device: draws cannot be written .* make room, then"
+        ) as caught:
+            run(tmp_path / "run")
+        assert caught.value.errno == errno.ENOSPC
+    assert not [path for path in (tmp_path / "run").rglob("*") if path.name.startswith(".")]
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_disk_that_is_really_full(tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", small], capture_output=True).returncode:
+        pytest.skip("this machine does not let us mount a small disk")
+    try:
+        with pytest.raises(OSError, match="No space left on device: draws cannot be written"):
+            run(small / "run", draws=20_000)
+        subprocess.run(["mount", "-o", "remount,size=20m", small], check=True)
+        resumed = ihmm.resume(small / "run", progress=False)
+    finally:
+        subprocess.run(["umount", small], check=True)
+    assert_same(resumed, run(draws=20_000))
+
+
+# Two at once
+
+
+def test_a_run_in_use_is_refused_to_others(tmp_path):
+    code = SCRIPT.replace('{"draws": 400}', '{"draws": 100_000}')
+    command = [sys.executable, "-c", code, str(tmp_path / "run"), str(Path(__file__).parent)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        while not (tmp_path / "run" / "chain-1" / "0.chunk").exists():
+            time.sleep(0.05)
+        with pytest.raises(RuntimeError, match="another process is working on"):
+            ihmm.resume(tmp_path / "run")
+        process.kill()
+    store_is_free_again = store.Run.reopen(tmp_path / "run", None)
+    with store_is_free_again as reopened:
+        assert reopened.settings.draws == 100_000
+
+
+# Folders made to do harm
+
+
+def forge(path: Path, **arrays) -> None:
+    """A chunk with a right digest and wrong contents."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in arrays.items():
+            archive.writestr(name, content)
+    content = buffer.getvalue()
+    path.write_bytes(store.MAGIC + store.hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+
+def header(shape: str, dtype: str = "<f8") -> bytes:
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        {"y.npy": header("(1000000000000,)") + b"\0" * 8},
+        {"y.npy": header("(1000000, 1000000, 1000000, 1000000)")},
+        {"y.npy": header("(3,)", "|O") + b"\x80\x04."},
+        {"y.npy": b"no array at all"},
+        {"../../y.npy": header("(1000000000000,)")},
+    ],
+    ids=["huge", "huge product", "objects", "text", "path"],
+)
+def test_a_forged_chunk_is_refused_without_harm(finished, member):
+    forge(finished / "data.chunk", **member)
+    with pytest.raises(ValueError, match="is damaged"):
+        ihmm.Posterior.load(finished)
+
+
+def test_names_in_the_settings_reach_no_file(finished):
+    edit(finished, chains="../../etc")
+    with pytest.raises((ValueError, TypeError)):
+        ihmm.Posterior.load(finished)
+
+
+def test_a_sampler_that_is_not_ours_cannot_go_on(tmp_path):
+    run(tmp_path / "run", sampler=stop_after(10_000)())
+    with pytest.raises(ValueError, match="is not part of this ihmm, so the run cannot go on"):
+        ihmm.resume(tmp_path / "run")
