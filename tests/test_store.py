@@ -340,18 +340,17 @@ def test_leftovers_of_a_write_that_was_cut_short_do_not_matter(finished, whole):
 
 
 def test_a_full_disk_stops_the_run_with_advice_and_it_goes_on_later(tmp_path, often, whole, monkeypatch):
-    room = 12
+    original, calls = os.fsync, itertools.count(1)
 
-    def limited(descriptor, original=os.fsync, calls=itertools.count()):
-        if next(calls) > room:
+    def limited(descriptor):
+        if next(calls) > 12:
             raise OSError(errno.ENOSPC, "No space left on device")
         return original(descriptor)
 
+    said = r"No space left on device: draws cannot be written .* make room, then"
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", limited)
-        with pytest.raises(
-            OSError, match=r"No space left on device: draws cannot be written .* make room, then"
-        ) as caught:
+        with pytest.raises(OSError, match=said) as caught:
             run(tmp_path / "run")
         assert caught.value.errno == errno.ENOSPC
     assert not [path for path in (tmp_path / "run").rglob("*") if path.name.startswith(".")]
