@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 import ihmm
 from ihmm.cli import cli
+from ihmm.store import Run
 
 SHORT = ("--draws", "20", "--tune", "10", "--chains", "2", "--seed", "3", "--no-report")
 RECORDING = ihmm.datasets.ion_channel(length=300)
@@ -189,6 +190,7 @@ def test_draws_are_added_to_a_run():
     assert repr(ihmm.Posterior.load("x").summary()) in result.stdout
     assert json.loads(Path("x/summary.json").read_text())["draws"] == [30, 30]
     assert len(json.loads(Path("x/provenance.json").read_text())["resumed"]) == 1
+    assert tomllib.loads(Path("x/settings.toml").read_text())["draws"] == 30
 
 
 def test_a_run_made_in_python_can_be_resumed_and_looked_at():
@@ -230,6 +232,14 @@ def test_info_tells_what_a_run_is():
     said = run("info", "x").stdout
     for part in ("2 chains of 20 draws", "300 rows of current", "Normal(", "ParticleGibbs(", "seed      3", "numpy"):
         assert part in said
+
+
+def test_a_run_that_another_process_works_on_can_be_looked_at_but_not_resumed():
+    fit("--out", "x")
+    assert "going on now" not in run("info", "x").stdout
+    with Run.reopen("x", None):
+        assert "going on now" in run("info", "x").stdout
+        assert "another process is working on" in refused("resume", "x")
 
 
 @pytest.mark.parametrize("emission", ["ion-channel", "normal", "categorical", "poisson"])
@@ -304,7 +314,7 @@ BAD_OPTIONS = {
     "particles": (("trace.csv", "--sampler", "beam", "--particles", "5"), "--particles goes with"),
     "id": (("trace.csv", "--column", "time", "--id", "time"), "time is named by --column and by --id"),
     "columns": (("trace.csv", "--column", "*", "--emission", "poisson"), 'emission="poisson" takes one column, got 2'),
-    "fractions": (("trace.csv", "--column", "current", "--emission", "categorical"), "Categorical expects whole numbers"),
+    "fractions": (("trace.csv", "--column", "current", "--emission", "categorical"), "expects whole numbers"),
     "draws": (("trace.csv", "--draws", "0"), "Invalid value for '--draws': 0 is not in the range x>=1."),
     "init": (("trace.csv", "--init", "zero"), "'zero' is neither a number of states nor auto"),
     "emission": (("trace.csv", "--emission", "gamma"), "'gamma' is not one of"),
@@ -394,6 +404,12 @@ def test_a_process_keeps_answer_and_errors_apart():
     done = ihmm_process("fit", "trace.csv", "--column", "nothing")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "Error: trace.csv has no column nothing; it has time, current\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = f"{sys.executable} -m ihmm simulate --length 100000 | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("current,state\n", "")
 
 
 def test_without_click_the_command_says_what_to_install():

@@ -48,6 +48,8 @@ def _blaming_the_user() -> Iterator[None]:
     """What goes wrong in here is due to what was asked for."""
     try:
         yield
+    except BrokenPipeError:
+        raise  # the reader of our output has seen enough
     except OSError as error:
         raise _Mistake(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
     except (ValueError, TypeError, ImportError, RuntimeError) as error:
@@ -242,8 +244,7 @@ def fit(
                 cores=cores,
                 progress=not quiet,
                 store=run,
-            ),
-            settings.draws,
+            )
         )
         _answer(posterior, run, report=report, as_json=as_json)
 
@@ -265,15 +266,11 @@ def resume(run: Path, draws: int | None, cores: int | None, report: bool | None,
       ihmm resume runs/trace-1
       ihmm resume runs/trace-1 --draws 5000
     """
-    from ihmm import store
-
-    with _blaming_the_user():
-        report = _can_report(report)
-        wanted = store.load(run, None).settings.draws if draws is None else draws
-        recipe.note_resumption(run)
-    with _resumable(run), _blaming_the_user():
-        posterior = _draw(lambda: ihmm.resume(run, draws=draws, cores=cores, progress=not quiet), wanted)
     with _resumable(run):
+        with _blaming_the_user():
+            report = _can_report(report)
+            posterior = _draw(lambda: ihmm.resume(run, draws=draws, cores=cores, progress=not quiet))
+            recipe.note_resumption(run, draws)
         _answer(posterior, run, report=report, as_json=as_json)
 
 
@@ -492,24 +489,22 @@ def _load(run: Path) -> "Posterior":
         return ihmm.Posterior.load(run)
 
 
-def _draw(sample: "Callable[[], Posterior]", wanted: int) -> "Posterior":
+def _draw(sample: "Callable[[], Posterior]") -> "Posterior":
     """All draws, or KeyboardInterrupt."""
-    with _telling_warnings("sampling was stopped"):
+    with _telling_warnings() as told:
         posterior = sample()
-    if min(len(draws) for draws in posterior.draws) < wanted:
-        raise KeyboardInterrupt
+        if any("sampling was stopped" in str(warning.message) for warning in told):
+            raise KeyboardInterrupt
     return posterior
 
 
 @contextmanager
-def _telling_warnings(*known: str) -> Iterator[None]:
-    """Warnings as sentences on stderr, but for those that begin like this."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
+def _telling_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Warnings as sentences on stderr, in place of lines of code."""
+    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
+        yield caught
     for warning in caught:
-        if not str(warning.message).startswith(known):
-            click.echo(f"Note: {warning.message}", err=True)
+        click.echo(f"Note: {warning.message}", err=True)
 
 
 def _about(settings: recipe.Settings, table: tables.Table, model: "Model", run: Path) -> str:

@@ -106,13 +106,17 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def write(folder: Path, settings: Settings, table: tables.Table) -> None:
-    """Both files. The way JSON writes texts, numbers and lists is TOML's too."""
-    files = [str(Path(file).resolve()) for file in settings.files]
-    values = asdict(replace(settings, symbols=table.symbols)) | {"files": files}
+    """Both files; the paths in them are full ones."""
+    files = tuple(str(Path(file).resolve()) for file in settings.files)
+    _write_settings(folder, asdict(replace(settings, files=files, symbols=table.symbols)))
+    _write_record(folder, _record(settings, table))
+
+
+def _write_settings(folder: Path, values: dict[str, Any]) -> None:
+    """The way JSON writes texts, numbers and lists is TOML's too."""
     lines = [f"{name} = {_json(value)}" for name, value in values.items() if value not in (None, ())]
     head = f"# ihmm fit --config {SETTINGS} --out OTHER    makes the same draws again"
     (folder / SETTINGS).write_text("\n".join([head, *lines, ""]), "utf-8")
-    _write_record(folder, _record(settings, table))
 
 
 def _record(settings: Settings, table: tables.Table) -> dict[str, Any]:
@@ -128,11 +132,12 @@ def _record(settings: Settings, table: tables.Table) -> dict[str, Any]:
     }
 
 
-def note_resumption(folder: Path) -> None:
+def note_resumption(folder: Path, draws: int | None) -> None:
+    """In the files of a run of `ihmm fit`: when it went on, and how many draws were asked for."""
     record = read_provenance(folder)
     if record:
-        record["resumed"].append(_now())
-        _write_record(folder, record)
+        _write_record(folder, record | {"resumed": [*record["resumed"], _now()]})
+        _write_settings(folder, read(folder / SETTINGS) | ({} if draws is None else {"draws": draws}))
 
 
 def read_provenance(folder: Path) -> dict[str, Any]:
