@@ -87,11 +87,16 @@ def check(posterior: Posterior) -> Check | None:
 
 
 def can_report() -> bool:
-    return bool(find_spec("ihmm.report"))
+    return all(map(find_spec, ("ihmm.report", "bokeh", "jinja2")))
 
 
 def write_report(posterior: Posterior, folder: Path) -> Path:
-    written: Path = import_module("ihmm.report").write(posterior, folder / REPORT, title=folder.name)
+    origin = read_provenance(folder)
+    about = {name: origin[name] for name in ("command", "date") if name in origin}
+    about |= {file["path"]: f"SHA-256 {file['sha256']}" for file in origin.get("files", ())}
+    written: Path = import_module("ihmm.report").write(
+        posterior, folder / REPORT, title=folder.resolve().name, settings=about, names=origin.get("columns")
+    )
     return written
 
 
