@@ -424,13 +424,15 @@ def demo(ctx: click.Context) -> None:
       ihmm demo
     """
     file, run = RUNS / "demo.csv", _free_folder("demo")
+    options: dict[str, Any] = {"seed": DEMO_SEED, "draws": DEMO_DRAWS, "tune": DEMO_TUNE}
+    written_out = " ".join(f"--{name} {value}" for name, value in options.items())
+    click.echo(f"$ ihmm simulate --out {file}")
     with _blaming_the_user():
         RUNS.mkdir(exist_ok=True)
         _write_simulated(file, "ion-channel", None, 4000, 0)
-    options: dict[str, Any] = {"column": ("current",), "seed": DEMO_SEED, "draws": DEMO_DRAWS, "tune": DEMO_TUNE}
-    command = f"ihmm fit {file} --column current --seed {DEMO_SEED} --draws {DEMO_DRAWS} --tune {DEMO_TUNE} --out {run}"
-    click.echo(f"$ ihmm simulate --out {file}\n$ {command}\n\nA first run compiles before it starts.\n")
-    ctx.invoke(fit, files=(str(file),), out=run, **options)
+    click.echo(f"\n$ ihmm fit {file} --column current {written_out} --out {run}")
+    _say(False, "A first run compiles before it starts.")
+    ctx.invoke(fit, files=(str(file),), column=("current",), out=run, **options)
     _compare_with_truth(run)
 
 
