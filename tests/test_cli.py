@@ -406,6 +406,13 @@ def test_a_process_keeps_answer_and_errors_apart():
     assert done.stderr == "Error: trace.csv has no column nothing; it has time, current\n"
 
 
+def test_a_terminal_that_knows_ascii_only_is_no_obstacle():
+    done = ihmm_process(
+        "fit", "trace.csv", "--column", "current", *SHORT, env=os.environ | {"PYTHONIOENCODING": "ascii"}
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_reader_that_has_seen_enough_is_no_error():
     command = f"{sys.executable} -m ihmm simulate --length 100000 | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)

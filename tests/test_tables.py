@@ -114,6 +114,20 @@ def test_an_id_column_tells_series_apart_even_if_they_alternate(write):
     assert [part[:, 0].tolist() for part in table.series] == [[1, 2], [10, 20]]
 
 
+def test_names_of_series_tell_files_and_ids_apart(write, tmp_path):
+    (tmp_path / "b").mkdir()
+    files = [write("id,x\n1,1\n1,2\n"), write("id,x\n1,3\n1,4\n", "b/trace.csv")]
+    assert read(files, ["x"]).names == ["trace.csv", "b/trace.csv"]
+    assert read(files, by="id").names == ["trace.csv: 1", "b/trace.csv: 1"]
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_the_numbers_that_pandas_gives_to_columns_are_names(write, index):
+    write("")
+    pd.DataFrame([[1.5, 2.5], [3.5, 4.5]]).to_csv("frame.csv", index=index)
+    assert column(read(["frame.csv"], ["1"])) == [2.5, 4.5]
+
+
 # Symbols
 
 
@@ -164,6 +178,8 @@ REFUSED = {
     "text everywhere": (BIG, {}, "trace.csv, line 2: 'word 0' in column x is not a number"),
     "decimal comma": ("t;x\n0;1,5\n", {"columns": ["x"], "delimiter": ";"}, "write a point for the decimal comma"),
     "unknown column": ("t,x\n0,1\n", {"columns": ["y"]}, "trace.csv has no column y; it has t, x"),
+    "id only": ("cell\n1\n2\n", {"by": "cell"}, "trace.csv has no column but cell"),
+    "id by a pattern": ("cell,x\n1,1\n", {"columns": ["c*"], "by": "cell"}, "trace.csv has no column c*; it has x"),
     "unknown id": ("t,x\n0,1\n", {"columns": ["x"], "by": "cell"}, "trace.csv has no column cell; it has t, x"),
     "which column": ("t,x\n0,1\n", {}, "trace.csv has the columns t, x: say with --column which to use"),
     "same name": ("x,x\n0,1\n", {"columns": ["x"]}, "trace.csv has 2 columns named x"),
@@ -208,6 +224,9 @@ def test_arrays_that_are_none(write):
     np.save("cube.npy", np.zeros((2, 2, 2)))
     with pytest.raises(TableError, match=r"cube.npy has shape \(2, 2, 2\)"):
         read(["cube.npy"])
+    np.save("complex.npy", np.array([1j, 2]))
+    with pytest.raises(TableError, match=r"complex.npy holds complex128, not numbers"):
+        read(["complex.npy"])
     np.save("objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     for name in ("objects.npy", write(b"garbage", "junk.npy")):
         with pytest.raises(TableError, match=f"{name} is not a NumPy array of numbers"):

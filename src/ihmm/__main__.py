@@ -1,6 +1,7 @@
 """The command `ihmm`, also as `python -m ihmm`."""
 
 import sys
+from io import TextIOWrapper
 
 
 def main() -> None:
@@ -10,6 +11,9 @@ def main() -> None:
         if error.name != "click":
             raise
         sys.exit("The command line needs click: pip install 'ihmm[cli]'")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # for terminals that cannot show all we print
     cli(prog_name="ihmm")
 
 

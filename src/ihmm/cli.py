@@ -532,7 +532,7 @@ def _answer(posterior: "Posterior", run: Path, *, report: bool, as_json: bool) -
 
     answer = answers.write(posterior, run, report=report)
     if as_json:
-        click.echo(json.dumps({"run": str(run), **answer}, ensure_ascii=False))
+        click.echo(json.dumps({"run": str(run), **answer}))
         return
     click.echo(answers.describe(posterior, recipe.read_provenance(run)))
     verdict = answers.check(posterior)

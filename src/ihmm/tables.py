@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ihmm._typing import Array
+from ihmm._typing import Array, IntArray
 
 if TYPE_CHECKING:
     import pandas
@@ -70,7 +70,7 @@ def read(
         values = [_code(source, chosen[0][0], symbols) for source in sources]
     else:
         values = [_numbers(source, chosen[0]) for source in sources]
-    parts = [part for source, block in zip(sources, values, strict=True) for part in _split(source, block, by)]
+    parts = list(_parts(sources, values, by))
     for name, part in parts:
         if len(part) < shortest:
             raise TableError(f"{name} has {len(part)} row; a series needs at least {shortest}")
@@ -124,6 +124,8 @@ def _open_array(path: Path) -> _Source:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise TableError(f"{path} is not a NumPy array of numbers: {error}") from error
+    if array.dtype.kind not in "biufU":
+        raise TableError(f"{path} holds {array.dtype}, not numbers or text")
     if array.ndim not in (1, 2) or 0 in array.shape[1:]:
         raise TableError(f"{path} has shape {array.shape}; a series has (T,) or (T, D)")
     columns = array.reshape(len(array), -1).T
@@ -157,8 +159,8 @@ def _open_text(path: Path, delimiter: str, text: bool, by: str | None) -> _Sourc
     if first is None:
         raise TableError(f"{path} is empty")
     line, cells = first
-    headed = not all(_is_number(cell) or cell in MISSING for cell in cells)
-    names = [cell if headed and cell else str(i) for i, cell in enumerate(cells, 1)]
+    headed = _is_header(cells)
+    names = [cell or f"column {i}" if headed else str(i) for i, cell in enumerate(cells, 1)]
     if len(names) == 1:
         _suggest_delimiter(path, delimiter)
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -168,6 +170,13 @@ def _open_text(path: Path, delimiter: str, text: bool, by: str | None) -> _Sourc
     if headed and len(names) == 1 and names[0] in set(frame[names[0]].dropna().astype(str)):
         return _open_text_without_header(path, delimiter, skip=line - 1)
     return _Source(path, frame, delimiter, int(headed))
+
+
+def _is_header(cells: list[str]) -> bool:
+    """Names are not numbers, but for those that pandas gives to columns without any."""
+    counted = [str(i) for i in range(len(cells))]
+    by_pandas = len(cells) > 1 and cells in (counted, ["", *counted[:-1]])
+    return by_pandas or not all(_is_number(cell) or cell in MISSING for cell in cells)
 
 
 def _open_text_without_header(path: Path, delimiter: str, skip: int) -> _Source:
@@ -283,20 +292,21 @@ def _choose(source: _Source, columns: Sequence[str], by: str | None) -> list[str
     there = list(source.frame.columns)
     if by is not None and by not in there:
         raise TableError(f"{source.path} has no column {by}; it has {_list(there)}")
-    if columns:
-        chosen = [name for pattern in columns for name in _matching(source, pattern) if name != by]
-        return list(dict.fromkeys(chosen))
     others = [name for name in there if name != by]
+    if not others:
+        raise TableError(f"{source.path} has no column but {by}")
+    if columns:
+        chosen = dict.fromkeys(name for pattern in columns for name in _matching(source.path, others, pattern))
+        return list(chosen)
     if len(others) != 1 and source.path.suffix.lower() != ".npy":
         raise TableError(f"{source.path} has the columns {_list(there)}: say with --column which to use")
     return others
 
 
-def _matching(source: _Source, pattern: str) -> list[str]:
-    there = list(source.frame.columns)
+def _matching(path: Path, there: list[str], pattern: str) -> list[str]:
     found = [pattern] if pattern in there else [name for name in there if fnmatchcase(name, pattern)]
     if not found:
-        raise TableError(f"{source.path} has no column {pattern}; it has {_list(there)}")
+        raise TableError(f"{path} has no column {pattern}; it has {_list(there)}")
     return found
 
 
@@ -361,17 +371,27 @@ def _refuse_text(source: _Source, column: str) -> None:
     raise TableError(f"{source.place(row)}: {text!r} in column {column} is not a number{hint}")
 
 
-def _split(source: _Source, values: Array, by: str | None) -> Iterator[tuple[str, Array]]:
-    """Names and values of the series in a file, in order of appearance."""
-    if by is None:
-        yield source.path.name, values
-        return
+def _parts(sources: list[_Source], values: list[Array], by: str | None) -> Iterator[tuple[str, Array]]:
+    """Names and values of all series, in order of appearance."""
+    files = [source.path.name for source in sources]
+    if len(set(files)) < len(files):
+        files = [str(source.path) for source in sources]
+    for source, file, block in zip(sources, files, values, strict=True):
+        if by is None:
+            yield file, block
+        else:
+            for name, rows in _groups(source, by):
+                yield name if len(files) == 1 else f"{file}: {name}", block[rows]
+
+
+def _groups(source: _Source, by: str) -> Iterator[tuple[str, IntArray]]:
+    """Every id with its rows."""
     ids = source.frame[by]
     missing = np.flatnonzero(ids.isna())
     if len(missing):
         raise TableError(f"{source.place(missing[0])} has no {by}, which says to which series it belongs")
     for name, rows in ids.groupby(ids, sort=False).indices.items():
-        yield str(name), values[np.asarray(rows)]
+        yield str(name), np.asarray(rows)
 
 
 def _list(names: Sequence[str], most: int = 12) -> str:
