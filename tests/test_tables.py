@@ -51,6 +51,10 @@ def test_several_columns_in_the_order_asked_for_or_by_a_pattern(write):
     assert read([file], ["[ab]"]).columns == ["a", "b"]
 
 
+def test_spaces_around_numbers_do_not_matter(write):
+    assert column(read([write("t\tx\n0\t 1 \n1\t2e0 \n", "a.tsv")], ["x"])) == [1, 2]
+
+
 def test_whole_numbers_stay_whole(write):
     assert read([write("n\n3\n4\n")]).series[0].dtype.kind == "i"
 
@@ -196,6 +200,8 @@ REFUSED = {
     "latin-1 below": ("x\n0\né\n".encode("latin-1"), {}, "trace.csv is not text in UTF-8 (line 3)"),
     "utf-16": ("t,x\n0,1\n".encode("utf-16"), {}, "trace.csv is text in UTF-16; save it as UTF-8"),
     "open quote": ('x\n1\n"2\n3\n', {}, "trace.csv cannot be read as a table: "),
+    "infinite with a space": ("0\ninf ", {"delimiter": "tab"}, "trace.csv, line 2: 1 is infinite"),
+    "name of two lines": ('"a\nb",c\n1,2\n', {"columns": ["x"]}, "trace.csv has no column x; it has a b, c"),
     "infinite": ("t,x\n0,1\n1,-inf\n", {"columns": ["x"]}, "trace.csv, line 3: x is infinite"),
     "no values": ("t,x\n0,\n1,NA\n", {"columns": ["x"]}, "there are no values in x of trace.csv"),
     "one row": ("x\n1.5\n", {}, "trace.csv has 1 row; a series needs at least 2"),

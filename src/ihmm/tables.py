@@ -23,7 +23,10 @@ GLANCE = 5  # lines looked at to guess a delimiter
 
 
 class TableError(ValueError):
-    """A file that cannot be read as asked for; the message is for the person who named it."""
+    """A file that cannot be read as asked for; the message, one line, is for the person who named it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
 
 
 @dataclass(frozen=True)
@@ -354,7 +357,7 @@ def _numbers(source: _Source, columns: list[str]) -> Array:
     for name in columns:
         values = source.frame[name]
         if not _is_numeric(values):
-            _refuse_text(source, name)
+            values = _as_numbers(source, name)
         whole = is_integer_dtype(values) and not values.isna().any()
         array = values.to_numpy(np.int64) if whole else values.to_numpy(np.float64, na_value=np.nan)
         infinite = np.flatnonzero(np.isinf(array))
@@ -364,9 +367,13 @@ def _numbers(source: _Source, columns: list[str]) -> Array:
     return np.stack(arrays, axis=1)
 
 
-def _refuse_text(source: _Source, column: str) -> None:
+def _as_numbers(source: _Source, column: str) -> "pandas.Series":
+    """A column that pandas took for text: by the first cell that is, or numbers if none is."""
     texts = _texts(source, column)
-    row, text = next((i, text) for i, text in enumerate(texts) if isinstance(text, str) and not _is_number(text))
+    wrong = ((i, text) for i, text in enumerate(texts) if isinstance(text, str) and not _is_number(text))
+    row, text = next(wrong, (-1, ""))
+    if row < 0:
+        return texts.astype(np.float64)
     hint = "; write a point for the decimal comma" if _like_a_number(text) else ""
     raise TableError(f"{source.place(row)}: {text!r} in column {column} is not a number{hint}")
 
