@@ -211,7 +211,8 @@ def test_an_error_in_one_chain_stops_the_others_and_names_the_chain():
 def interrupted(sampler: Still, **settings) -> tuple[ihmm.Posterior, str]:
     with pytest.warns(UserWarning, match="sampling was stopped") as caught:
         posterior = ihmm.sample(MODEL, Y, sampler=sampler, draws=100_000, progress=False, **settings)
-    return posterior, str(caught[0].message)
+    (message,) = (str(warning.message) for warning in caught if warning.category is UserWarning)
+    return posterior, message
 
 
 @pytest.fixture
