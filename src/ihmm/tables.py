@@ -99,7 +99,8 @@ class _Source(NamedTuple):
         if self.delimiter is None:
             return f"{self.path}, row {row + 1}"
         lines = _rows(self.path, self.delimiter, blank=self.frame.shape[1] == 1)
-        return f"{self.path}, line {next(islice(lines, row + self.skipped, None))[0]}"
+        line, _ = next(islice(lines, row + self.skipped, None), (row + self.skipped + 1, []))
+        return f"{self.path}, line {line}"
 
 
 def _open(path: Path, delimiter: str | None, *, text: bool, by: str | None) -> _Source:
@@ -158,10 +159,10 @@ def _delimiter(path: Path, delimiter: str | None) -> str:
 
 def _open_text(path: Path, delimiter: str, text: bool, by: str | None) -> _Source:
     _refuse_binary(path)
-    first = next(_rows(path, delimiter), None)
-    if first is None:
+    records = enumerate(cells for _, cells in _rows(path, delimiter, blank=True))
+    before, cells = next(((i, cells) for i, cells in records if any(cells)), (0, []))
+    if not cells:
         raise TableError(f"{path} is empty")
-    line, cells = first
     headed = _is_header(cells)
     names = [cell or f"column {i}" if headed else str(i) for i, cell in enumerate(cells, 1)]
     if len(names) == 1:
@@ -169,9 +170,9 @@ def _open_text(path: Path, delimiter: str, text: bool, by: str | None) -> _Sourc
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise TableError(f"{path} has {names.count(twice)} columns named {twice}")
-    frame = _parse(path, delimiter, names, skip=line if headed else line - 1, dtype=str if text else {by: str})
+    frame = _parse(path, delimiter, names, skip=before + headed, dtype=str if text else {by: str})
     if headed and len(names) == 1 and names[0] in set(frame[names[0]].dropna().astype(str)):
-        return _open_text_without_header(path, delimiter, skip=line - 1)
+        return _open_text_without_header(path, delimiter, skip=before)
     return _Source(path, frame, delimiter, int(headed))
 
 
@@ -231,7 +232,7 @@ def _rows(path: Path, delimiter: str, *, blank: bool = False) -> Iterator[tuple[
                 reader = csv.reader(file, delimiter=delimiter)
                 lines = ((reader.line_num, cells) for cells in reader)
             for line, cells in lines:
-                if blank or any(cell.strip() for cell in cells):
+                if blank or len(cells) > 1 or any(cell.strip() for cell in cells):
                     yield line, [cell.strip() for cell in cells]
     except UnicodeDecodeError as error:
         raise TableError(f"{path} is not text in UTF-8 (line {_line_of(path)}); save it in that encoding") from error
