@@ -10,7 +10,7 @@ help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## Run the demonstration
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/ihmm demo
 
 test: lint  ## Check style, types and layers, then run every test
 	@$(BIN)/pytest --quiet -n auto --dist worksteal
@@ -49,9 +49,9 @@ coverage: $(VENV)/.dev  ## Measure coverage of the fast tests, kernels included
 
 clean:  ## Remove the environment, caches and build products
 	@rm -rf $(VENV) build dist docs/_build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	@find src tests examples benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# One environment, two fillings: .demo has what the examples need, .dev has everything.
+# One environment, two fillings: .demo has what the demonstration needs, .dev has everything.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "ihmm needs Python 3.11 or newer: try 'make PYTHON=python3.11'."; exit 1; }
@@ -59,7 +59,7 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@echo "Installing ihmm in $(VENV)"
-	@$(PIP) install --editable ".[plots,arviz]"
+	@$(PIP) install --editable ".[cli,report,arviz,plots]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

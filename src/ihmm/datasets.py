@@ -1,4 +1,4 @@
-"""The paper's synthetic data (T15 §4.1)."""
+"""The paper's synthetic data (T15 §4.1), and a recording of an ion channel."""
 
 from typing import NamedTuple
 
@@ -28,6 +28,21 @@ def ten_state(length: int = 4000, seed: int = 0) -> Recording:
     The paper has them "between −10 and 10", which is eleven points; here they are −9, −7, …, 9.
     """
     return _normal_chain(np.arange(-9.0, 10.0, 2.0), length, seed)
+
+
+def ion_channel(length: int = 4000, seed: int = 0) -> Recording:
+    """The current through a channel that opens in three steps: 0, 1.8, 3.1 and 5 pA, white noise of 0.5 pA.
+
+    It goes from a level to its neighbours only, and stays for 17 to 50 samples on average.
+    """
+    transition = np.array([[0.98, 0.02, 0, 0], [0.02, 0.95, 0.03, 0], [0, 0.03, 0.94, 0.03], [0, 0, 0.02, 0.98]])
+    means, noise = np.array([0.0, 1.8, 3.1, 5.0]), 0.5
+    rng = np.random.default_rng(seed)
+    reached = transition.cumsum(axis=1)
+    states = np.zeros(length, np.int64)  # closed at first
+    for t, u in enumerate(rng.random(length - 1), 1):
+        states[t] = np.searchsorted(reached[states[t - 1]], u, side="right")
+    return Recording(means[states] + noise * rng.standard_normal(length), states, means, noise, transition)
 
 
 def _normal_chain(means: FloatArray, length: int, seed: int, noise: float = 0.5, stay: float = 0.75) -> Recording:

@@ -12,11 +12,9 @@ from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.chain import sample
 from ihmm.emissions import Emission
 from ihmm.emissions._base import fields
-from ihmm.emissions.choose import choose
-from ihmm.model import Model
+from ihmm.model import model_for
 from ihmm.posterior import Posterior
 from ihmm.predict import Forecast, Labelled, follow, unfold, viterbi
-from ihmm.priors import BetaPrior, GammaPrior, HDPPrior
 from ihmm.samplers import Sampler
 from ihmm.sequences import as_array
 
@@ -64,7 +62,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     Notes
     -----
-    The prior on the transitions is `HDPPrior(GammaPrior(1, 5), GammaPrior(1, 0.1), BetaPrior(1, 1))`: few states rather
+    The prior on the transitions is `HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), BetaPrior(1, 1))`: few states rather
     than many, rows that may be alike or not. For another one use `ihmm.Model` and `ihmm.sample`.
 
     X is one series, (n_samples, n_features) or (n_samples,), or a list of series; or several series end to end
@@ -101,8 +99,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
         """Draw from the posterior given X; `y` is ignored, as in all unsupervised estimators."""
         series = self._series(X, lengths, y=y, reset=True)
-        self.emission_ = choose(self.emission, np.concatenate(series))
-        model = Model(self.emission_, HDPPrior(GammaPrior(1, 5), GammaPrior(1, 0.1), self._stickiness()))
+        model = model_for(np.concatenate(series), self.emission, self.sticky)
+        self.emission_ = model.emission
         self.posterior_ = sample(
             model,
             series,
@@ -184,13 +182,6 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def _posterior(self) -> Posterior:
         check_is_fitted(self, "posterior_")
         return self.posterior_
-
-    def _stickiness(self) -> float | BetaPrior:
-        if self.sticky is True:
-            return BetaPrior(1.0, 1.0)
-        return _checks.fraction(
-            "sticky (True, False or a number in [0, 1))", 0.0 if self.sticky is False else self.sticky
-        )
 
     def _series(self, X: Any, lengths: ArrayLike | None, *, y: Any = None, reset: bool = False) -> list[Array]:
         """X as a list of series, (T, D) each."""

@@ -5,9 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ihmm import _checks
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.emissions._base import Collapsed, Emission, log_density_at, log_marginal, provides
-from ihmm.priors import FinitePrior, HDPPrior
+from ihmm.emissions.choose import choose
+from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.sequences import Sequences
 
 Prior = HDPPrior | FinitePrior
@@ -163,3 +165,16 @@ _EMISSION_METHODS = (
     "sample_observations",
     "log_prior",
 )
+
+
+def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | float = True) -> Model:
+    """A model for data nobody has said much about: `values`, (T, D), NaN where missing.
+
+    The emission is chosen by `ihmm.emissions.choose`. The prior prefers few states to many, and rows may be alike or
+    not; how much states like to stay is learned if `sticky` is True, and fixed if it is a number.
+    """
+    if sticky is True:
+        stickiness: float | BetaPrior = BetaPrior(1, 1)
+    else:
+        stickiness = _checks.fraction("sticky (True, False or a number in [0, 1))", 0.0 if sticky is False else sticky)
+    return Model(choose(emission, values), HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), stickiness))

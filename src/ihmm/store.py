@@ -528,6 +528,17 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
+def busy(path: str | os.PathLike[str]) -> bool:
+    """Whether a process is working on the run in this folder."""
+    if not (Path(path) / LOCK).exists():
+        return False
+    try:
+        with _locked(Path(path)):
+            return False
+    except RuntimeError:
+        return True
+
+
 def _lock(file: Any) -> None:
     if os.name == "nt":
         msvcrt = import_module("msvcrt")

@@ -1,0 +1,489 @@
+"""The command line: what it prints and writes, and one sentence for every mistake."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import ihmm
+from ihmm.cli import cli
+from ihmm.store import Run
+
+SHORT = ("--draws", "20", "--tune", "10", "--chains", "2", "--seed", "3", "--no-report")
+RECORDING = ihmm.datasets.ion_channel(length=300)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"time": np.arange(300) / 10, "current": RECORDING.y}).to_csv("trace.csv", index=False)
+    return tmp_path
+
+
+def run(*args, code=0):
+    """Run a command in this process; it must exit with this code, and without a traceback."""
+    result = CliRunner().invoke(cli, [str(arg) for arg in args])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def refused(*args):
+    """The last line of what a mistake is answered with."""
+    result = run(*args, code=2)
+    assert result.stdout == ""
+    return result.stderr.splitlines()[-1]
+
+
+def ihmm_process(*args, **settings):
+    """A process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "ihmm", *map(str, args)], capture_output=True, text=True, timeout=300, **settings
+    )
+
+
+def fit(*args):
+    return run("fit", "trace.csv", "--column", "current", *SHORT, *args)
+
+
+# Fit
+
+
+def test_a_fit_prints_the_answer_and_writes_all_there_is(folder):
+    result = fit("--out", "runs/x")
+    assert result.stderr == ""
+    posterior = ihmm.Posterior.load("runs/x")
+    assert repr(posterior.summary()) in result.stdout
+    assert "In runs/x: " in result.stdout
+    table = pd.read_csv("runs/x/segmentation.csv")
+    assert list(table) == ["sequence", "row", "state", "probability"]
+    np.testing.assert_array_equal(table["state"], posterior.summary().states)
+    assert table["row"].tolist() == list(range(1, 301))
+    assert table["probability"].between(0, 1).all()
+    assert list(pd.read_csv("runs/x/states.csv")["state"]) == list(range(posterior.summary().n_states))
+    assert json.loads(Path("runs/x/summary.json").read_text())["n_states"] == posterior.summary().n_states
+
+
+def test_the_verdict_is_printed():
+    assert "too few to judge" in fit().stdout
+
+
+def test_the_model_and_the_draws_are_those_of_the_library():
+    fit("--out", "x")
+    from_file = ihmm.Posterior.load("x")
+    y = pd.read_csv("trace.csv")[["current"]]
+    estimator = ihmm.InfiniteHMM(draws=1, tune=0, chains=1, random_state=0).fit(y)
+    assert from_file.model == estimator.posterior_.model
+    same = ihmm.sample(from_file.model, y, draws=20, tune=10, chains=2, seed=3, init="auto", progress=False)
+    np.testing.assert_array_equal(from_file.states, same.states)
+
+
+@pytest.mark.parametrize("option", [(), ("--no-sticky",), ("--emission", "poisson")])
+def test_the_model_is_that_of_the_estimator_for_counts_too(option):
+    counts = np.random.default_rng(0).poisson(RECORDING.states * 20 + 3)
+    np.save("counts.npy", counts)
+    run("fit", "counts.npy", *SHORT, "--out", "x", *option)
+    estimator = ihmm.InfiniteHMM(
+        "poisson" if "poisson" in option else "auto", sticky="--no-sticky" not in option, draws=1, tune=0, chains=1
+    )
+    assert ihmm.Posterior.load("x").model == estimator.fit(counts[:, None]).posterior_.model
+
+
+def test_settings_repeat_a_run_bit_for_bit():
+    fit("--out", "x", "--sampler", "beam", "--thin", "2", "--init", "5")
+    run("fit", "--config", "x/settings.toml", "--out", "y", "--no-report")
+    first, second = ihmm.Posterior.load("x"), ihmm.Posterior.load("y")
+    np.testing.assert_array_equal(first.states, second.states)
+    np.testing.assert_array_equal(first.traces["log_joint"], second.traces["log_joint"])
+    assert isinstance(second.sampler, ihmm.Beam)
+    assert Path("x/settings.toml").read_text() == Path("y/settings.toml").read_text()
+
+
+def test_a_seed_that_was_chosen_is_kept():
+    run("fit", "trace.csv", "--column", "current", *SHORT[:6], "--no-report", "--out", "x")
+    assert tomllib.loads(Path("x/settings.toml").read_text())["seed"] == ihmm.Posterior.load("x").seed
+
+
+def test_the_command_line_wins_over_the_file():
+    Path("a.toml").write_text('files = ["trace.csv"]\ncolumn = ["current"]\ndraws = 9\ntune = 5\nchains = 2\n')
+    run("fit", "--config", "a.toml", "--draws", "7", "--out", "x", "--no-report")
+    assert ihmm.Posterior.load("x").n_states.shape == (2, 7)
+
+
+def test_files_in_a_toml_file_are_looked_for_beside_it(folder):
+    (folder / "deep").mkdir()
+    Path("deep/a.toml").write_text('files = ["b.csv"]\n')
+    Path("deep/b.csv").write_text("x\n1.5\n2.5\n3.5\n")
+    run("fit", "--config", "deep/a.toml", *SHORT, "--out", "x")
+
+
+def test_provenance_says_where_the_numbers_come_from():
+    fit("--out", "x")
+    record = json.loads(Path("x/provenance.json").read_text())
+    assert record["files"] == [
+        {
+            "path": str(Path("trace.csv").resolve()),
+            "sha256": hashlib.sha256(Path("trace.csv").read_bytes()).hexdigest(),
+        }
+    ]
+    assert record["seed"] == 3
+    assert record["versions"]["numpy"] == np.__version__
+    assert {"date", "command", "platform"} <= record.keys()
+
+
+def test_runs_are_numbered():
+    fit()
+    fit()
+    assert {path.name for path in Path("runs").iterdir()} == {"trace-1", "trace-2"}
+
+
+def test_json_is_one_object_and_nothing_else():
+    answer = json.loads(fit("--json", "--out", "x").stdout)
+    assert answer["run"] == "x"
+    assert answer["n_states"] == len(answer["states"]) == len(answer["transitions"])
+    assert sum(answer["n_states_probabilities"].values()) == pytest.approx(1)
+    assert answer["check"]["fine"] is False
+
+
+def test_symbols_are_named_in_the_answer_and_remembered():
+    letters = np.array(list("ACGT"))[RECORDING.states]
+    Path("dna.txt").write_text("\n".join(letters) + "\n")
+    result = run("fit", "dna.txt", *SHORT, "--out", "x")
+    assert "state 0 shows" in result.stdout
+    assert ihmm.Posterior.load("x").model.emission == ihmm.Categorical(n_symbols=4)
+    assert tomllib.loads(Path("x/settings.toml").read_text())["symbols"] == ["A", "C", "G", "T"]
+    assert "probs[T]" in pd.read_csv("x/states.csv")
+    run("fit", "--config", "x/settings.toml", "--out", "y", "--no-report")
+    np.testing.assert_array_equal(ihmm.Posterior.load("x").states, ihmm.Posterior.load("y").states)
+
+
+def test_several_columns_and_series():
+    frame = pd.DataFrame({"cell": ["a"] * 100 + ["b"] * 200, "u": RECORDING.y, "v": -RECORDING.y})
+    frame.to_csv("cells.csv", index=False)
+    run("fit", "cells.csv", "--id", "cell", "--column", "u", "--column", "v", *SHORT, "--out", "x")
+    posterior = ihmm.Posterior.load("x")
+    assert posterior.lengths.tolist() == [100, 200]
+    assert isinstance(posterior.model.emission, ihmm.MultivariateNormal)
+    assert {"mean[u]", "covariance[u][v]"} <= set(pd.read_csv("x/states.csv"))
+    table = pd.read_csv("x/segmentation.csv")
+    assert table["sequence"].tolist() == frame["cell"].tolist()
+    assert table["row"].iloc[100] == 1
+
+
+# Other commands
+
+
+def test_draws_are_added_to_a_run():
+    fit("--out", "x")
+    result = run("resume", "x", "--draws", "30", "--no-report")
+    assert ihmm.Posterior.load("x").n_states.shape == (2, 30)
+    assert repr(ihmm.Posterior.load("x").summary()) in result.stdout
+    assert json.loads(Path("x/summary.json").read_text())["draws"] == [30, 30]
+    assert len(json.loads(Path("x/provenance.json").read_text())["resumed"]) == 1
+    assert tomllib.loads(Path("x/settings.toml").read_text())["draws"] == 30
+
+
+def test_a_run_made_in_python_can_be_resumed_and_looked_at():
+    model = ihmm.Model(ihmm.Normal())
+    ihmm.sample(model, RECORDING.y, draws=10, tune=5, chains=1, seed=1, progress=False, store="x")
+    run("resume", "x", "--draws", "12", "--no-report")
+    assert pd.read_csv("x/segmentation.csv")["sequence"].unique().tolist() == [0]
+    assert "Normal(" in run("info", "x").stdout
+
+
+def test_prediction_gives_states_probabilities_and_likelihood():
+    fit("--out", "x")
+    fresh = ihmm.datasets.ion_channel(length=50, seed=9).y
+    pd.DataFrame({"current": fresh, "note": "-"}).to_csv("new.csv", index=False)
+    result = run("predict", "x", "new.csv", "--out", "states.csv")
+    posterior, table = ihmm.Posterior.load("x"), pd.read_csv("states.csv")
+    values = pd.read_csv("new.csv")["current"].to_numpy()
+    np.testing.assert_allclose(table.filter(regex="^p"), posterior.smooth(values), atol=1e-4)
+    assert f"Held-out log-likelihood {posterior.log_likelihood(values).sum():.2f}" in result.stdout
+
+    printed = run("predict", "x", "new.csv", "--causal")
+    assert printed.stdout.startswith("sequence,row,state,p0,")
+    assert "Held-out log-likelihood" in printed.stderr
+    causal = np.loadtxt(printed.stdout.splitlines()[1:], delimiter=",", usecols=3)
+    np.testing.assert_allclose(causal, posterior.filter(values)[:, 0], atol=1e-4)
+
+
+def test_prediction_codes_symbols_as_the_fit_did():
+    Path("s.csv").write_text("s\n" + "B\nA\nC\n" * 30)
+    run("fit", "s.csv", *SHORT, "--out", "x")
+    Path("new.csv").write_text("s\nC\nC\n")
+    run("predict", "x", "new.csv")
+    Path("new.csv").write_text("s\nC\nD\n")
+    assert refused("predict", "x", "new.csv") == "Error: new.csv, line 3: 'D' is not one of the symbols A, B, C"
+
+
+def test_info_tells_what_a_run_is():
+    fit("--out", "x")
+    said = run("info", "x").stdout
+    for part in ("2 chains of 20 draws", "300 rows of current", "Normal(", "ParticleGibbs(", "seed      3", "numpy"):
+        assert part in said
+
+
+def test_a_run_that_another_process_works_on_can_be_looked_at_but_not_resumed():
+    fit("--out", "x")
+    assert "going on now" not in run("info", "x").stdout
+    with Run.reopen("x", None):
+        assert "going on now" in run("info", "x").stdout
+        assert "another process is working on" in refused("resume", "x")
+
+
+@pytest.mark.parametrize("emission", ["ion-channel", "normal", "categorical", "poisson"])
+def test_simulated_series_are_reproducible_and_can_be_fitted(emission):
+    first, second = (run("simulate", "--emission", emission, "--length", 80, "--seed", 4) for _ in range(2))
+    assert first.stdout == second.stdout
+    run("simulate", "--emission", emission, "--length", 80, "--seed", 4, "--out", "s.csv")
+    assert Path("s.csv").read_text() == first.stdout
+    column = pd.read_csv("s.csv").columns[0]
+    run("fit", "s.csv", "--column", column, *SHORT)
+
+
+def test_simulated_series_have_no_more_states_than_asked_for():
+    run("simulate", "--emission", "normal", "--states", 3, "--out", "s.csv")
+    assert pd.read_csv("s.csv")["state"].nunique() == 3
+
+
+@pytest.mark.slow
+def test_the_demonstration_fits_a_channel_and_shows_it():
+    said = run("demo").stdout
+    assert "4 states" in said
+    assert "The state found is the true one at 99" in said
+    assert any(Path("runs/demo-1").glob("*.html")) or any(Path("runs/demo-1").glob("*.png"))
+
+
+@pytest.mark.slow
+def test_warming_up_says_how_long_it_took():
+    assert "Compiled in" in run("warmup").stdout
+
+
+def test_every_command_has_help_with_an_example():
+    for name in cli.commands:
+        said = run(name, "--help").stdout
+        assert "Example" in said
+        assert f"ihmm {name}" in said
+
+
+# Mistakes
+
+BAD_FILES = {
+    "missing.csv": (None, "there is no file missing.csv"),
+    "empty.csv": ("", "empty.csv is empty"),
+    "header.csv": ("time,current\n", "header.csv has a header but no rows"),
+    "text.csv": ("time,current\n0,1\n1,oops\n", "text.csv, line 3: 'oops' in column current is not a number"),
+    "ragged.csv": ("time,current\n0,1\n1,2,3\n", "ragged.csv, line 3 has 3 cells, the first line has 2"),
+    "other.csv": ("time,voltage\n0,1\n1,2\n", "other.csv has no column current; it has time, voltage"),
+    "semicolon.csv": ("time;current\n0;1\n1;2\n", "semicolon.csv has one column if split at ',': try --delimiter ';'"),
+    "binary.csv": (b"\0\1\2", "binary.csv is not a table of text; CSV, TSV, NPY and Parquet files can be read"),
+    "latin.csv": (b"time,current\n0,\xe9\n", "latin.csv is not text in UTF-8 (line 2); save it in that encoding"),
+    "bad.parquet": (b"not parquet, not at all", "bad.parquet cannot be read as Parquet"),
+    "bad.npy": (b"not numpy", "bad.npy is not a NumPy array of numbers"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"), [(name, *rest) for name, rest in BAD_FILES.items()], ids=BAD_FILES
+)
+def test_files_that_cannot_be_read(name, content, said):
+    if content is not None:
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert refused("fit", name, "--column", "current").startswith(f"Error: {said}")
+    assert not Path("runs").exists()
+
+
+def test_a_folder_in_place_of_a_file(folder):
+    (folder / "sub").mkdir()
+    assert refused("fit", "sub") == "Error: sub is a folder, not a file"
+
+
+BAD_OPTIONS = {
+    "no file": ((), "give a file to fit, or a --config that names one"),
+    "particles": (("trace.csv", "--sampler", "beam", "--particles", "5"), "--particles goes with"),
+    "id": (("trace.csv", "--column", "time", "--id", "time"), "time is named by --column and by --id"),
+    "columns": (("trace.csv", "--column", "*", "--emission", "poisson"), 'emission="poisson" takes one column, got 2'),
+    "fractions": (("trace.csv", "--column", "current", "--emission", "categorical"), "expects whole numbers"),
+    "draws": (("trace.csv", "--draws", "0"), "Invalid value for '--draws': 0 is not in the range x>=1."),
+    "init": (("trace.csv", "--init", "zero"), "'zero' is neither a number of states nor auto"),
+    "emission": (("trace.csv", "--emission", "gamma"), "'gamma' is not one of"),
+    "option": (("trace.csv", "--colunm", "x"), "Did you mean"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("args", "said"), BAD_OPTIONS.values(), ids=BAD_OPTIONS)
+def test_options_that_cannot_be(args, said):
+    assert said in refused("fit", *args)
+    assert not Path("runs").exists()
+
+
+BAD_TOML = {
+    "syntax": ("draws = 5\ntune =\n", "a.toml is not valid TOML: Invalid value (at line 2, column 7)"),
+    "unknown": ("drawz = 5\n", "a.toml sets drawz, which is not known; known are files, column, "),
+    "kind": ('draws = "5"\n', "a.toml: draws must be a whole number, got '5'"),
+    "truth": ("draws = true\n", "a.toml: draws must be a whole number, got True"),
+    "list": ('column = "current"\n', "a.toml: column must be a list of texts, got 'current'"),
+    "range": ("draws = 0\n", "Invalid value for '--draws': 0 is not in the range x>=1."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said"), BAD_TOML.values(), ids=BAD_TOML)
+def test_a_toml_file_that_is_wrong(text, said):
+    Path("a.toml").write_text(text)
+    assert said in refused("fit", "trace.csv", "--config", "a.toml")
+
+
+def test_a_toml_file_that_is_not_there():
+    assert refused("fit", "--config", "no.toml") == "Error: no.toml cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize("command", [("resume",), ("report",), ("info",), ("predict", "trace.csv")])
+def test_a_folder_that_is_no_run(command, folder, monkeypatch):
+    monkeypatch.setattr("ihmm.answers.can_report", lambda: True)
+    name, *files = command
+    assert "there is no folder" in refused(name, "nowhere", *files)
+    (folder / "foreign").mkdir()
+    assert "is not a run" in refused(name, "foreign", *files)
+
+
+def test_a_folder_that_is_taken():
+    fit("--out", "x")
+    said = refused("fit", "trace.csv", "--column", "current", "--out", "x")
+    assert said == "Error: x exists already: 'ihmm resume x' goes on with a run, or give another --out"
+
+
+def test_fewer_draws_than_there_are():
+    fit("--out", "x")
+    assert "cannot end at 5" in refused("resume", "x", "--draws", "5")
+
+
+def test_a_report_that_cannot_be_written_is_refused_at_once(monkeypatch):
+    monkeypatch.setattr("ihmm.answers.can_report", lambda: False)
+    assert "pip install 'ihmm[report]'" in refused("fit", "trace.csv", "--column", "current", "--report")
+
+
+def test_an_unknown_command_is_answered_with_the_nearest():
+    assert refused("reprot", "x") == "Error: No such command 'reprot'. Did you mean 'report'?"
+
+
+def test_our_own_failures_are_one_line_with_the_traceback_for_those_who_ask(monkeypatch):
+    def fail(*_, **__):
+        raise ValueError("expected 1\ngot 2")
+
+    monkeypatch.setattr("ihmm.chain.sample", fail)
+    monkeypatch.setattr("ihmm.sample", fail)
+    args = ("fit", "trace.csv", "--column", "current", *SHORT)
+    result = run(*args, code=1)
+    assert (
+        result.stderr
+        == "Error: ValueError: expected 1 (this is a fault of ihmm; --debug shows where, please report it)\n"
+    )
+    result = CliRunner().invoke(cli, [*args, "--debug"])
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+
+
+# Processes
+
+
+def test_a_process_keeps_answer_and_errors_apart():
+    done = ihmm_process("fit", "trace.csv", "--column", "current", *SHORT, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["seed"] == 3
+    done = ihmm_process("fit", "trace.csv", "--column", "nothing")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "Error: trace.csv has no column nothing; it has time, current\n"
+
+
+def test_a_terminal_that_knows_ascii_only_is_no_obstacle():
+    done = ihmm_process(
+        "fit", "trace.csv", "--column", "current", *SHORT, env=os.environ | {"PYTHONIOENCODING": "ascii"}
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = f"{sys.executable} -m ihmm simulate --length 100000 | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("current,state\n", "")
+
+
+def test_without_click_the_command_says_what_to_install():
+    code = "import sys; sys.modules['click'] = None; import ihmm.__main__ as m; m.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "The command line needs click: pip install 'ihmm[cli]'\n"
+
+
+def test_the_library_does_not_import_click():
+    code = "import sys, ihmm; ihmm.sample; ihmm.InfiniteHMM; sys.exit('click' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_run_that_is_interrupted_can_be_resumed_and_is_then_as_if_it_had_not_been():
+    args = (
+        "fit",
+        "trace.csv",
+        "--column",
+        "current",
+        "--draws",
+        "1500",
+        "--tune",
+        "10",
+        "--chains",
+        "2",
+        "--seed",
+        "3",
+    )
+    process = subprocess.Popen([sys.executable, "-m", "ihmm", *args, "--out", "x"], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 120
+    while not Path("x/run.json").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert said == "Error: stopped; what was drawn is kept, and 'ihmm resume x' goes on\n"
+    assert "of 1500 draws" in run("info", "x").stdout
+    run("resume", "x", "--no-report")
+    run(*args, "--out", "y")
+    np.testing.assert_array_equal(ihmm.Posterior.load("x").states, ihmm.Posterior.load("y").states)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
+def test_progress_is_shown_on_a_terminal_only():
+    import pty
+
+    def stderr_of(*args):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ihmm", "fit", "trace.csv", "--column", "current", *SHORT, *args],
+            stdout=subprocess.DEVNULL,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        said = b""
+        try:
+            while part := os.read(ours, 4096):
+                said += part
+        except OSError:  # the other end is closed
+            pass
+        os.close(ours)
+        assert process.wait() == 0
+        return said.decode()
+
+    said = stderr_of()
+    assert "300 rows of current; Normal emission" in said
+    assert "chain 1" in said
+    assert stderr_of("--quiet") == ""

@@ -1,0 +1,258 @@
+"""Files become series, and whatever is wrong with one is said in a sentence that names the place."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ihmm.tables import TableError, read
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write a file in the working folder, text or bytes, and return its name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(content: str | bytes, name: str = "trace.csv") -> str:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return name
+
+    return write
+
+
+def column(table, i=0):
+    return [None if np.isnan(value) else value for value in table.values[:, i].astype(float).tolist()]
+
+
+# What is read
+
+
+def test_a_column_by_name(write):
+    table = read([write("time,current\n0.1,1.5\n0.2,-2\n")], ["current"])
+    assert column(table) == [1.5, -2]
+    assert table.columns == ["current"]
+    assert table.names == ["trace.csv"]
+
+
+def test_a_column_by_number_without_a_header(write):
+    table = read([write("0.1,1.5\n0.2,-2\n")], ["2"])
+    assert column(table) == [1.5, -2]
+
+
+def test_the_only_column_need_not_be_named(write):
+    assert column(read([write("current\n1\n2\n")])) == [1, 2]
+    assert column(read([write("1\n2\n")])) == [1, 2]
+
+
+def test_several_columns_in_the_order_asked_for_or_by_a_pattern(write):
+    file = write("time,a,b\n0,1,2\n1,3,4\n")
+    assert read([file], ["b", "a"]).series[0].tolist() == [[2, 1], [4, 3]]
+    assert read([file], ["[ab]"]).columns == ["a", "b"]
+
+
+def test_spaces_around_numbers_do_not_matter(write):
+    assert column(read([write("t\tx\n0\t 1 \n1\t2e0 \n", "a.tsv")], ["x"])) == [1, 2]
+
+
+def test_whole_numbers_stay_whole(write):
+    assert read([write("n\n3\n4\n")]).series[0].dtype.kind == "i"
+
+
+@pytest.mark.parametrize("word", ["NA", "NaN", "nan", "null", "N/A", "None", ""])
+def test_words_for_missing_values(write, word):
+    assert column(read([write(f"t,x\n0,1\n1,{word}\n2,3\n")], ["x"])) == [1, None, 3]
+
+
+def test_an_empty_line_of_a_single_column_is_a_missing_value_but_not_at_the_end(write):
+    assert column(read([write("x\n1\n\n3\n\n\n")])) == [1, None, 3]
+
+
+def test_an_empty_line_between_rows_is_no_row(write):
+    assert column(read([write("t,x\n0,1\n\n1,3\n\n")], ["x"])) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter", "text"),
+    [
+        ("a.tsv", None, "t\tx\n0\t1\n1\t2\n"),
+        ("a.csv", ";", "t;x\n0;1\n1;2\n"),
+        ("a.csv", "tab", "t\tx\n0\t1\n1\t2\n"),
+        ("a.txt", "space", "t   x\n0 1\n 1  2\n"),
+        ("a.csv", None, "\ufefft,x\r\n0, 1\r\n1, 2\r\n"),
+        ("a.csv", None, '"t","x"\n"0","1"\n"1","2"\n'),
+        ("a.csv", None, "t,x,\n0,1,\n1,2,\n"),
+    ],
+    ids=["tsv", "semicolon", "tab", "spaces", "bom and crlf", "quotes", "delimiter at the end"],
+)
+def test_dialects(write, name, delimiter, text):
+    assert column(read([write(text, name)], ["x"], delimiter=delimiter)) == [1, 2]
+
+
+def test_arrays(write, tmp_path):
+    write("")
+    np.save("one.npy", np.array([1.0, np.nan, 3.0]))
+    np.save("two.npy", np.arange(6).reshape(3, 2))
+    assert column(read(["one.npy"])) == [1, None, 3]
+    assert read(["two.npy"]).series[0].shape == (3, 2)
+    assert column(read(["two.npy"], ["2"])) == [1, 3, 5]
+
+
+def test_parquet(write):
+    pytest.importorskip("pyarrow")
+    write("")
+    pd.DataFrame({"x": [1.5, None, 2.5], "s": ["a", "b", None]}).to_parquet("t.parquet")
+    assert column(read(["t.parquet"], ["x"])) == [1.5, None, 2.5]
+    assert read(["t.parquet"], ["s"]).symbols == ("a", "b")
+
+
+def test_several_files_are_several_series(write):
+    table = read([write("x\n1\n2\n", "a.csv"), write("x\n3\n4\n5\n", "b.csv")])
+    assert [len(part) for part in table.series] == [2, 3]
+    assert table.names == ["a.csv", "b.csv"]
+
+
+def test_an_id_column_tells_series_apart_even_if_they_alternate(write):
+    table = read([write("cell,x\n01,1\nb,10\n01,2\nb,20\n")], by="cell")
+    assert table.names == ["01", "b"]
+    assert [part[:, 0].tolist() for part in table.series] == [[1, 2], [10, 20]]
+
+
+def test_names_of_series_tell_files_and_ids_apart(write, tmp_path):
+    (tmp_path / "b").mkdir()
+    files = [write("id,x\n1,1\n1,2\n"), write("id,x\n1,3\n1,4\n", "b/trace.csv")]
+    assert read(files, ["x"]).names == ["trace.csv", "b/trace.csv"]
+    assert read(files, by="id").names == ["trace.csv: 1", "b/trace.csv: 1"]
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_the_numbers_that_pandas_gives_to_columns_are_names(write, index):
+    write("")
+    pd.DataFrame([[1.5, 2.5], [3.5, 4.5]]).to_csv("frame.csv", index=index)
+    assert column(read(["frame.csv"], ["1"])) == [2.5, 4.5]
+
+
+# Symbols
+
+
+def test_text_is_coded_in_alphabetical_order_and_remembered(write):
+    table = read([write("base\nT\nA\n\nC\n")])
+    assert table.symbols == ("A", "C", "T")
+    assert column(table) == [2, 0, None, 1]
+
+
+def test_a_file_of_symbols_needs_no_header(write):
+    table = read([write("A\nC\nA\nG\n")])
+    assert table.symbols == ("A", "C", "G")
+    assert column(table) == [0, 1, 0, 2]
+
+
+def test_truth_values_are_symbols(write):
+    assert read([write("open\nTrue\nFalse\n\nTrue\n")]).symbols == ("False", "True")
+
+
+def test_symbols_that_are_given_keep_their_codes(write):
+    table = read([write("base\nT\nA\n")], symbols=("T", "G", "A"))
+    assert column(table) == [0, 2]
+    assert column(read([write("x\n2\n\n1\n")], symbols=("1", "2"))) == [1, None, 0]
+
+
+def test_symbols_of_all_files_count(write):
+    assert read([write("s\na\nc\n", "1.csv"), write("s\nb\na\n", "2.csv")]).symbols == ("a", "b", "c")
+
+
+def test_text_and_numbers_are_symbols_only_if_asked_for(write):
+    file = write("s\na\n1\n")
+    assert read([file], emission="categorical").symbols == ("1", "a")
+    with pytest.raises(TableError, match=r"trace.csv, line 2: 'a' in column s is not a number"):
+        read([file])
+
+
+# What is refused
+
+BIG = "\n".join(["x", *(f"word {i}" for i in range(60))])
+REFUSED = {
+    "empty": ("", {}, "trace.csv is empty"),
+    "blank": ("\n\n", {}, "trace.csv is empty"),
+    "header only": ("time,current\n", {"columns": ["current"]}, "trace.csv has a header but no rows"),
+    "header of one column only": ("current\n", {}, "trace.csv has a header but no rows"),
+    "text": ("t,x\n0,1\n1,2\n2,oops\n", {"columns": ["x"]}, "trace.csv, line 4: 'oops' in column x is not a number"),
+    "text after blank lines": ("t,x\n\n0,1\n\n1,?\n", {"columns": ["x"]}, "trace.csv, line 5: '?' in column x"),
+    "text in a count": ("x\nA\nB\n", {"emission": "poisson"}, "trace.csv, line 2: 'A' in column x is not a number"),
+    "text everywhere": (BIG, {}, "trace.csv, line 2: 'word 0' in column x is not a number"),
+    "decimal comma": ("t;x\n0;1,5\n", {"columns": ["x"], "delimiter": ";"}, "write a point for the decimal comma"),
+    "unknown column": ("t,x\n0,1\n", {"columns": ["y"]}, "trace.csv has no column y; it has t, x"),
+    "id only": ("cell\n1\n2\n", {"by": "cell"}, "trace.csv has no column but cell"),
+    "id by a pattern": ("cell,x\n1,1\n", {"columns": ["c*"], "by": "cell"}, "trace.csv has no column c*; it has x"),
+    "unknown id": ("t,x\n0,1\n", {"columns": ["x"], "by": "cell"}, "trace.csv has no column cell; it has t, x"),
+    "which column": ("t,x\n0,1\n", {}, "trace.csv has the columns t, x: say with --column which to use"),
+    "same name": ("x,x\n0,1\n", {"columns": ["x"]}, "trace.csv has 2 columns named x"),
+    "long row": ("t,x\n0,1\n1,2,3\n", {"columns": ["x"]}, "trace.csv, line 3 has 3 cells, the first line has 2"),
+    "short row": ("t,x\n0,1\n1\n2,3\n", {"columns": ["t"]}, "trace.csv, line 3 has 1 cell, the first line has 2"),
+    "long rows": ("t,x\n0,1,2\n1,2,3\n", {"columns": ["x"]}, "trace.csv, line 2 has 3 cells, the first line has 2"),
+    "semicolons": ("t;x\n0;1\n1;2\n", {}, "trace.csv has one column if split at ',': try --delimiter ';'"),
+    "decimal commas": ("t;x\n0;1,5\n1;2,5\n", {}, "trace.csv has one column if split at ',': try --delimiter ';'"),
+    "tabs": ("t\tx\n0\t1\n1\t2\n", {}, "trace.csv has one column if split at ',': try --delimiter tab"),
+    "spaces": ("0 1\n1 2\n", {}, "trace.csv has one column if split at ',': try --delimiter space"),
+    "long delimiter": ("t,x\n0,1\n", {"delimiter": "::"}, "a delimiter is one character, 'tab' or 'space', got '::'"),
+    "binary": (b"\x7fELF\0\1\2", {}, "trace.csv is not a table of text; CSV, TSV, NPY and Parquet"),
+    "latin-1": ("t,Stärke\n0,1\n".encode("latin-1"), {}, "trace.csv is not text in UTF-8 (line 1)"),
+    "latin-1 below": ("x\n0\né\n".encode("latin-1"), {}, "trace.csv is not text in UTF-8 (line 3)"),
+    "utf-16": ("t,x\n0,1\n".encode("utf-16"), {}, "trace.csv is text in UTF-16; save it as UTF-8"),
+    "open quote": ('x\n1\n"2\n3\n', {}, "trace.csv cannot be read as a table: "),
+    "infinite with a space": ("0\ninf ", {"delimiter": "tab"}, "trace.csv, line 2: 1 is infinite"),
+    "name of two lines": ('"a\nb",c\n1,2\n', {"columns": ["x"]}, "trace.csv has no column x; it has a b, c"),
+    "infinite": ("t,x\n0,1\n1,-inf\n", {"columns": ["x"]}, "trace.csv, line 3: x is infinite"),
+    "no values": ("t,x\n0,\n1,NA\n", {"columns": ["x"]}, "there are no values in x of trace.csv"),
+    "one row": ("x\n1.5\n", {}, "trace.csv has 1 row; a series needs at least 2"),
+    "one row of an id": ("id,x\na,1\na,2\nb,3\n", {"by": "id"}, "b has 1 row; a series needs at least 2"),
+    "no id": ("id,x\na,1\n,2\n", {"by": "id"}, "trace.csv, line 3 has no id"),
+    "unknown symbol": ("s\nA\nX\n", {"symbols": ("A", "C")}, "trace.csv, line 3: 'X' is not one of the symbols A, C"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "how", "said"), REFUSED.values(), ids=REFUSED)
+def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(write, content, how, said):
+    with pytest.raises(TableError) as caught:
+        read([write(content)], **how)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(TableError, match=r"there is no file .*nothing.csv"):
+        read([tmp_path / "nothing.csv"])
+    with pytest.raises(TableError, match="is a folder, not a file"):
+        read([tmp_path])
+
+
+def test_arrays_that_are_none(write):
+    np.save("cube.npy", np.zeros((2, 2, 2)))
+    with pytest.raises(TableError, match=r"cube.npy has shape \(2, 2, 2\)"):
+        read(["cube.npy"])
+    np.save("complex.npy", np.array([1j, 2]))
+    with pytest.raises(TableError, match=r"complex.npy holds complex128, not numbers"):
+        read(["complex.npy"])
+    np.save("objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    for name in ("objects.npy", write(b"garbage", "junk.npy")):
+        with pytest.raises(TableError, match=f"{name} is not a NumPy array of numbers"):
+            read([name])
+
+
+def test_parquet_that_is_none(write):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(TableError, match=r"junk.parquet cannot be read as Parquet"):
+        read([write(b"garbage" * 100, "junk.parquet")])
+
+
+def test_files_with_other_columns_than_the_first(write):
+    with pytest.raises(TableError, match=r"b.csv has the columns y, a.csv has x"):
+        read([write("x\n1\n2\n", "a.csv"), write("y\n1\n2\n", "b.csv")])
+
+
+def test_a_million_rows_take_a_few_seconds(write):
+    rows = "".join(f"2026-01-01 {i},{i % 7}.25\n" for i in range(1_000_000))
+    file = write("time,current\n" + rows)
+    begin = time.perf_counter()
+    assert len(read([file], ["current"]).series[0]) == 1_000_000
+    assert time.perf_counter() - begin < 5
