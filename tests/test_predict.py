@@ -255,8 +255,7 @@ def test_imputed_values_cover_the_truth_at_the_nominal_rate():
     hidden = rng.random(4000) < 0.2
     hidden[1000:1200] = True
     y = np.where(hidden, np.nan, recording.y)
-    emission = ihmm.Normal(mean=np.nanmean(y), strength=0.1, rate=0.1 * np.nanvar(y))
-    posterior = fit(ihmm.Model(emission, ihmm.HDPPrior(stickiness=ihmm.BetaPrior())), y, draws=300, tune=150)
+    posterior = ihmm.InfiniteHMM(draws=200, tune=200, chains=4, random_state=5).fit(y).posterior_
     assert posterior.summary().n_states == 4
     imputed = posterior.impute()
     assert imputed.steps.tolist() == np.flatnonzero(hidden).tolist()

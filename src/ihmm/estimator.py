@@ -62,8 +62,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     Notes
     -----
-    The prior on the transitions is `HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), BetaPrior(1, 1))`: few states rather
-    than many, rows that may be alike or not. For another one use `ihmm.Model` and `ihmm.sample`.
+    The prior on the transitions is `HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), BetaPrior(1, 1))`: few states
+    rather than many, rows that may be alike or not. For another one use `ihmm.Model` and `ihmm.sample`.
 
     X is one series, (n_samples, n_features) or (n_samples,), or a list of series; or several series end to end
     with their `lengths`. NaN marks a missing value.

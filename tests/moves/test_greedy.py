@@ -175,6 +175,23 @@ def test_states_that_overlap_are_merged_along_the_path_but_not_with_care():
     assert len(move(model, data, copies, rng, careful=True).beta) - 1 == 2
 
 
+def test_a_large_state_is_not_split_for_its_size():
+    """Half of a normal state fits its own half far better; the choice between the halves costs more than that."""
+    rng = np.random.default_rng(0)
+    model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(1.0, 1.0))
+    data = model.observe(rng.normal(size=12_000))
+    for careful in (False, True):
+        assert len(move(model, data, np.zeros(12_000, int), rng, times=3, careful=careful).beta) - 1 == 1
+
+
+def test_states_are_found_in_spite_of_missing_values():
+    rng = np.random.default_rng(2)
+    model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(1.0, 1.0))
+    data = model.observe(np.where(rng.random(150) < 0.3, np.nan, SERIES))
+    path = move(model, data, np.zeros(150, int), rng, times=12)
+    assert len(path.beta) - 1 == 3
+
+
 def test_a_finite_model_never_gets_more_states_than_it_has():
     model = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(2))
     path = move(model, model.observe(SERIES), np.zeros(150, int), np.random.default_rng(0), times=5)

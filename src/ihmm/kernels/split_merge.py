@@ -120,9 +120,13 @@ def split_in_two(stream, family, prior, size, values, states, k, new):
     change_statistics(family, judge[1], values, second, 1.0)
     for scan in range(SCANS):
         sides = np.zeros((2, size))
+        side = 0
         for t in steps:
-            stay = log_predictive(family, prior, judge[0], values, t)
-            side = 1 if log_predictive(family, prior, judge[1], values, t) > stay else 0
+            gain = log_predictive(family, prior, judge[1], values, t) - log_predictive(
+                family, prior, judge[0], values, t
+            )
+            if gain != 0.0:  # a step without a value goes with the one before
+                side = 1 if gain > 0.0 else 0
             states[t] = new if side == 1 else k
             change_statistics(family, sides[side], values, t, 1.0)
             if scan == 0 and t != first and t != second:
