@@ -4,7 +4,6 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,17 +86,17 @@ def check(posterior: Posterior) -> Check | None:
 
 
 def can_report() -> bool:
-    return all(map(find_spec, ("ihmm.report", "bokeh", "jinja2")))
+    return all(map(find_spec, ("bokeh", "jinja2")))
 
 
 def write_report(posterior: Posterior, folder: Path) -> Path:
+    from ihmm import report
+
     origin = read_provenance(folder)
-    about = {name: origin[name] for name in ("command", "date") if name in origin}
+    about: dict[str, Any] = {name: origin[name] for name in ("command", "date") if name in origin}
     about |= {file["path"]: f"SHA-256 {file['sha256']}" for file in origin.get("files", ())}
-    written: Path = import_module("ihmm.report").write(
-        posterior, folder / REPORT, title=folder.resolve().name, settings=about, names=origin.get("columns")
-    )
-    return written
+    names = origin.get("columns")
+    return report.write(posterior, folder / REPORT, title=folder.resolve().name, settings=about, names=names)
 
 
 def can_draw() -> bool:
@@ -106,7 +105,9 @@ def can_draw() -> bool:
 
 def draw(posterior: Posterior, folder: Path) -> Path:
     """One page of figures, for those without the report."""
-    import_module("ihmm.plots").overview(posterior).savefig(folder / FIGURE, dpi=200)
+    from ihmm import plots
+
+    plots.overview(posterior).savefig(folder / FIGURE, dpi=200)
     return folder / FIGURE
 
 

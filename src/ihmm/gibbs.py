@@ -38,9 +38,15 @@ def sweep(
 
 
 def initial_draw(rng: np.random.Generator, data: Data, model: Model, states: IntArray) -> Draw:
-    """Everything else given a first path: hyperparameters at their prior means, then one round of conditionals."""
+    """Everything else given a first path: hyperparameters at their prior means, then one round of conditionals.
+
+    Under a vague prior c begins lower than its mean: it finds its way up quickly, but down slowly.
+    """
     prior = model.prior
-    hyper = Hyper(_mean(prior.gamma), _mean(prior.concentration), _mean(prior.stickiness))
+    concentration = _mean(prior.concentration)
+    if isinstance(prior.concentration, GammaPrior):
+        concentration = min(concentration, LARGE)
+    hyper = Hyper(_mean(prior.gamma), concentration, _mean(prior.stickiness))
     labels, states = np.unique(states, return_inverse=True)
     beta = np.full(len(labels) + 1, 1 / (len(labels) + 1))
     return resample_globals(rng, data, model, Path(states.astype(np.int64), beta), hyper)[0]
@@ -74,6 +80,7 @@ def hyper_priors(prior: Prior) -> HyperPriors:
 
 
 FIXED = (0.0, 0.0)
+LARGE = 10.0
 
 
 def _mean(quantity: float | GammaPrior | BetaPrior | None) -> float:
