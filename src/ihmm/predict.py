@@ -160,7 +160,23 @@ def viterbi(
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
+class Samples:
+    """Values that are not known, one set a draw."""
+
+    y: Array
+
+    @property
+    def mean(self) -> FloatArray:
+        return np.asarray(self.y.mean(axis=0))
+
+    def interval(self, probability: float = 0.95) -> FloatArray:
+        """Lower and upper bounds, (2, …): that part of the sets lies between them, half of the others above and half
+        below."""
+        return np.asarray(np.quantile(self.y, [(1 - probability) / 2, (1 + probability) / 2], axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast(Samples):
     """Futures of one sequence, one a draw.
 
     Attributes
@@ -171,17 +187,7 @@ class Forecast:
         (draws, steps): labels of the states, −1 for states not met so far.
     """
 
-    y: Array
     states: IntArray
-
-    @property
-    def mean(self) -> FloatArray:
-        return np.asarray(self.y.mean(axis=0))
-
-    def interval(self, probability: float = 0.95) -> FloatArray:
-        """Lower and upper bounds, (2, steps) or (2, steps, D): that part of the futures lies between them, half of the
-        others above and half below."""
-        return np.asarray(np.quantile(self.y, [(1 - probability) / 2, (1 + probability) / 2], axis=0))
 
     def state_probabilities(self, n_states: int) -> FloatArray:
         """(steps, n_states + 1): the last column is for states not met so far."""
@@ -226,28 +232,19 @@ def follow(
 
 
 @dataclass(frozen=True, eq=False)
-class Imputed:
+class Imputed(Samples):
     """Values for what was missing, one set a draw.
 
     Attributes
     ----------
-    steps
-        (missing,): where the values belong, counted over all sequences end to end.
     y
         (draws, missing) or (draws, missing, D): rows in which only some values were missing have the others as they
         were.
+    steps
+        (missing,): where the values belong, counted over all sequences end to end.
     """
 
     steps: IntArray
-    y: Array
-
-    @property
-    def mean(self) -> FloatArray:
-        return np.asarray(self.y.mean(axis=0))
-
-    def interval(self, probability: float = 0.95) -> FloatArray:
-        """Lower and upper bounds, (2, missing) or (2, missing, D)."""
-        return np.asarray(np.quantile(self.y, [(1 - probability) / 2, (1 + probability) / 2], axis=0))
 
 
 def impute(model: Model, data: Data, items: Iterable[Labelled]) -> Imputed:
@@ -263,7 +260,7 @@ def impute(model: Model, data: Data, items: Iterable[Labelled]) -> Imputed:
             values[partly[steps]] = complete(model.emission, rng, data.y[partly], draw.states[partly], draw.phi)
         return values
 
-    return Imputed(steps, np.array(list(in_threads(of, items))))
+    return Imputed(np.array(list(in_threads(of, items))), steps)
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
