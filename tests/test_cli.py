@@ -446,7 +446,11 @@ def test_a_run_that_is_interrupted_can_be_resumed_and_is_then_as_if_it_had_not_b
         "--seed",
         "3",
     )
-    process = subprocess.Popen([sys.executable, "-m", "ihmm", *args, "--out", "x"], stderr=subprocess.PIPE, text=True)
+    # a shell starts background jobs with Ctrl-C ignored, and what they start inherits that
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import ihmm.__main__ as m; m.main()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, *args, "--out", "x"], stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 120
     while not Path("x/run.json").exists() and time.monotonic() < end:
         time.sleep(0.05)
