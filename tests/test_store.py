@@ -120,24 +120,9 @@ def test_intervals_grow_so_that_chunks_stay_few(monkeypatch):
 # Going on
 
 
-def stop_after(sweeps: int) -> type:
-    """A sampler that is interrupted."""
-
-    class Stopping(ihmm.ParticleGibbs):
-        calls = itertools.count(1)
-
-        def resample_states(self, *arguments):
-            if next(Stopping.calls) > sweeps:
-                raise KeyboardInterrupt
-            return super().resample_states(*arguments)
-
-    return Stopping
-
-
-@pytest.mark.parametrize("sweeps", [50, 90])
-def test_an_interrupted_run_keeps_all_draws_and_goes_on(tmp_path, whole, monkeypatch, sweeps):
-    original = ihmm.ParticleGibbs.resample_states
-    calls = itertools.count(1)
+def stop_after(sweeps: int, monkeypatch) -> None:
+    """Let particle Gibbs be interrupted after so many sweeps of all chains."""
+    original, calls = ihmm.ParticleGibbs.resample_states, itertools.count(1)
 
     def impatient(self, *arguments):
         if next(calls) > sweeps:
@@ -145,6 +130,11 @@ def test_an_interrupted_run_keeps_all_draws_and_goes_on(tmp_path, whole, monkeyp
         return original(self, *arguments)
 
     monkeypatch.setattr(ihmm.ParticleGibbs, "resample_states", impatient)
+
+
+@pytest.mark.parametrize("sweeps", [50, 90])
+def test_an_interrupted_run_keeps_all_draws_and_goes_on(tmp_path, whole, monkeypatch, sweeps):
+    stop_after(sweeps, monkeypatch)
     with pytest.warns(UserWarning, match=r"stopped before all 60 draws .* ihmm\.resume\(.* goes on"):
         part = run(tmp_path / "run", cores=1)
     monkeypatch.undo()
@@ -156,15 +146,7 @@ def test_an_interrupted_run_keeps_all_draws_and_goes_on(tmp_path, whole, monkeyp
 
 
 def test_an_interruption_before_the_first_draw_is_survived(tmp_path, whole, monkeypatch):
-    original = ihmm.ParticleGibbs.resample_states
-    calls = itertools.count(1)
-
-    def impatient(self, *arguments):
-        if next(calls) > 10:
-            raise KeyboardInterrupt
-        return original(self, *arguments)
-
-    monkeypatch.setattr(ihmm.ParticleGibbs, "resample_states", impatient)
+    stop_after(10, monkeypatch)
     with pytest.raises(KeyboardInterrupt, match=r"before the first draw; ihmm\.resume"):
         run(tmp_path / "run", cores=1)
     monkeypatch.undo()
@@ -434,6 +416,9 @@ def test_names_in_the_settings_reach_no_file(finished):
 
 
 def test_a_sampler_that_is_not_ours_cannot_go_on(tmp_path):
-    run(tmp_path / "run", sampler=stop_after(10_000)())
+    class Foreign(ihmm.ParticleGibbs):
+        pass
+
+    run(tmp_path / "run", sampler=Foreign())
     with pytest.raises(ValueError, match="is not part of this ihmm, so the run cannot go on"):
         ihmm.resume(tmp_path / "run")

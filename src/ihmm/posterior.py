@@ -281,7 +281,7 @@ class Posterior:
         lines = [
             f"Posterior of {chains} chain{'s' * (chains > 1)} × {draws} draw{'s' * (draws > 1)}, "
             f"T = {self.lengths.sum()}" + (f" in {n_sequences} sequences" if n_sequences > 1 else ""),
-            f"  states     {_shares(self.n_states)}",
+            f"  states     {_shares(self.n_states_probabilities())}",
             f"  log_joint  {log_joint.min():.1f} to {log_joint.max():.1f}",
         ]
         if longer:
@@ -302,9 +302,8 @@ def _split(items: list[Item], ends: IntArray) -> list[list[Item]]:
     return [items[begin:end] for begin, end in pairwise([0, *ends])]
 
 
-def _shares(n_states: IntArray, most: int = 4) -> str:
+def _shares(probabilities: dict[int, float], most: int = 4) -> str:
     """'4 (93 %), 5 (6 %), …', the commonest numbers of states first."""
-    values, count = np.unique(n_states, return_counts=True)
-    order = np.argsort(-count, kind="stable")[:most]
-    shown = [f"{values[i]} ({100 * count[i] / n_states.size:.0f} %)" for i in order]
-    return ", ".join(shown) + (", …" if len(values) > most else "")
+    commonest = sorted(probabilities.items(), key=lambda item: -item[1])
+    shown = [f"{size} ({100 * share:.0f} %)" for size, share in commonest[:most]]
+    return ", ".join(shown) + (", …" if len(commonest) > most else "")
