@@ -1,7 +1,7 @@
 """One sweep: Step 1 by the sampler, then the conditionals all samplers share.
 
 T15 §3 lists the hyperparameters last. Their conditionals integrate π out, so π has to be drawn after them; the order
-here is states → (moves) → tables → c, ρ, γ → β → π → φ.
+here is states → (moves) → c, ρ → tables → γ → β → π → φ.
 """
 
 from collections.abc import Iterable

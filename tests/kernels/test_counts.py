@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import digamma
+from scipy.special import digamma, gammaln
 
 from ihmm.kernels import counts, draws
 from reference import counts as twin
@@ -103,3 +103,11 @@ def test_compact_names_the_visited_states_in_order_of_their_rank(path, rank):
     kept = counts.compact(renamed, np.array(rank))
     assert kept.tolist() == sorted(set(path), key=lambda state: rank[state])
     assert kept[renamed].tolist() == path
+
+
+@pytest.mark.parametrize("n", [1, 5, 16, 17, 1000])
+def test_log_rise_grows_as_the_logarithms_of_gamma_functions_do(n):
+    a = np.array([1e-300, 1e-8, 0.3, 1.0, 7.5, 1e3, 1e6])
+    exact = gammaln(a + n) - gammaln(a)
+    rise = np.array([counts.log_rise(x, n) for x in a])
+    np.testing.assert_allclose(np.diff(rise), np.diff(exact), rtol=1e-7)

@@ -123,6 +123,7 @@ def count_cases():
     path = rng.permutation(9)[rng.integers(0, 4, 30)]
     cases = {
         "count_transitions": counts.count_transitions(states, np.array([0, 20, 21, 60]), 5),
+        "log_rise": np.array([counts.log_rise(a, n) for n in customers for a in concentrations]),
         "log_ratio": np.array([counts.log_ratio(i, a) for i in customers[3:] for a in concentrations]),
         "count_tables": np.array([counts.count_tables(words, n, a) for n in customers for a in concentrations]),
         "compact_kept": counts.compact(path, rng.permutation(9)),
@@ -176,6 +177,7 @@ def pass_cases():
     rng = np.random.default_rng(4)
     y = [rng.uniform(-6, 6, 25), rng.uniform(-6, 6, 15)]
     infinite = HDPPrior(GammaPrior(), GammaPrior(), BetaPrior())
+    open_ended = HDPPrior(5.0, 5.0)
     finite = FinitePrior(6, GammaPrior(), GammaPrior(), BetaPrior())
     mean, normal, symbols, counts = NormalMean(0.5, scale=3.0), Normal(), Categorical(7), Poisson()
     full, diagonal = MultivariateNormal(2), MultivariateNormal(2, covariance="diagonal")
@@ -189,7 +191,7 @@ def pass_cases():
         [
             (mean, infinite, ParticleGibbs(4, threshold=0.3)),
             (mean, infinite, ParticleGibbs(5, threshold=0.02)),
-            (mean, infinite, ParticleGibbs(4, proposal="prior")),
+            (mean, open_ended, ParticleGibbs(4, proposal="prior")),
             (mean, infinite, ParticleGibbs(4, threshold=0.2, ancestor_sampling=False)),
             (mean, finite, ParticleGibbs(4)),
             (mean, infinite, Beam()),

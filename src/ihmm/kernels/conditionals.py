@@ -1,6 +1,7 @@
-"""Steps 2, 3 and 5 of the sweep (T15 §3): tables, overrides, c, ρ, γ, then β, then π, in that order.
+"""Steps 2, 3 and 5 of the sweep (T15 §3): c and ρ, tables, overrides, γ, then β, then π, in that order.
 
-The hyperparameters' conditionals integrate π out, so π is drawn after them. Counts and rows have the initial row first.
+The hyperparameters' conditionals integrate π out, so π is drawn after them. Those of c and ρ integrate the tables out as
+well: given the tables c hardly moves where rows are alike. Counts and rows have the initial row first.
 """
 
 import math
@@ -9,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm.kernels._jit import jit
-from ihmm.kernels.counts import count_tables
+from ihmm.kernels.counts import count_tables, log_rise
 from ihmm.kernels.draws import FLOOR, log_beta, log_gamma, uniform
 from ihmm.kernels.sticks import ENDLESS
 
-SMALLEST, LARGEST = 1e-12, 1e12  # where a free c or γ is kept, so that what is divided by it stays finite
+SMALLEST, LARGEST = 1e-12, 1e12  # where a free γ is kept, so that what is divided by it stays finite
+EDGE = 27.6  # the same for log c, and for logit ρ
 
 
 class HyperPriors(NamedTuple):
@@ -35,15 +37,10 @@ def resample_transitions(stream, priors, counts, beta, gamma, concentration, sti
     Of a finite model's L states only those visited are here, as in the infinite one; the last entry of β and of every
     row is the mass of the others together.
     """
-    measure = base_measure(beta, concentration, stickiness)
-    tables = draw_tables(stream, counts, measure)
-    overrides = remove_overrides(stream, tables, beta, stickiness)
+    concentration, stickiness = draw_masses(stream, priors, counts, beta, concentration, stickiness)
+    tables = draw_tables(stream, counts, base_measure(beta, concentration, stickiness))
+    remove_overrides(stream, tables, beta, stickiness)
     served = column_sums(tables)  # m̄_·k, the initial row included
-    n_free = served.sum()
-    if priors.concentration_shape > 0.0:
-        concentration = draw_concentration(stream, priors, counts, n_free + overrides, concentration)
-    if priors.stickiness_a > 0.0:
-        stickiness = draw_stickiness(stream, priors, n_free - tables[0].sum(), overrides)
     if priors.gamma_shape > 0.0:
         gamma = draw_gamma(stream, priors, served, gamma)
     beta = draw_beta(stream, priors.n_total, served, gamma)
@@ -78,16 +75,13 @@ def draw_tables(stream, counts, measure):
 
 @jit
 def remove_overrides(stream, tables, beta, stickiness):
-    """m̄ in place of m: w_j ~ Binomial(m_jj, ρ / (ρ + β_j(1−ρ))) tables were the self bias's. Returns Σ w."""
-    overrides = 0
+    """m̄ in place of m: w_j ~ Binomial(m_jj, ρ / (ρ + β_j(1−ρ))) tables were the self bias's."""
     if stickiness > 0.0:
         for j in range(tables.shape[1]):
             probability = stickiness / (stickiness + beta[j] * (1.0 - stickiness))
             for _ in range(tables[j + 1, j]):
                 if uniform(stream) < probability:
                     tables[j + 1, j] -= 1
-                    overrides += 1
-    return overrides
 
 
 @jit
@@ -100,23 +94,69 @@ def column_sums(tables):
 
 
 @jit
-def draw_concentration(stream, priors, counts, n_tables, concentration):
-    """c ~ Gamma(a + m_·· − Σq, b − Σ log r), with r_j ~ Beta(c + 1, n_j·) and q_j ~ Bernoulli(n_j·/(n_j· + c))
-    for every row with customers."""
-    shape, rate = priors.concentration_shape + n_tables, priors.concentration_rate
-    for j in range(counts.shape[0]):
-        customers = counts[j].sum()
-        if customers > 0:
-            rate -= log_beta(stream, concentration + 1.0, float(customers))
-            if uniform(stream) * (customers + concentration) < customers:
-                shape -= 1.0
-    return bounded_gamma(stream, shape, rate)
+def draw_masses(stream, priors, counts, beta, concentration, stickiness):
+    """c and ρ given the counts and β, by slice sampling of log c, then of logit ρ; what is fixed stays."""
+    point = np.array([math.log(concentration), math.log(max(stickiness, FLOOR)) - math.log1p(-stickiness)])
+    if priors.concentration_shape > 0.0:
+        slice_along(stream, priors, counts, beta, point, 0)
+        concentration = math.exp(point[0])
+    if priors.stickiness_a > 0.0:
+        slice_along(stream, priors, counts, beta, point, 1)
+        stickiness = logistic(point[1])
+    return concentration, stickiness
 
 
 @jit
-def draw_stickiness(stream, priors, free, overrides):
-    """ρ ~ Beta(a + Σw, b + Σm̄). The initial row's tables never had the choice: they do not count."""
-    return min(math.exp(log_beta(stream, priors.stickiness_a + overrides, priors.stickiness_b + free)), 1.0 - 1e-12)
+def slice_along(stream, priors, counts, beta, point, axis):
+    """Move one coordinate, in place: step out of an interval of length 1 around it, then shrink (Neal 2003)."""
+    start = min(max(point[axis], -EDGE), EDGE)
+    point[axis] = start
+    level = log_masses(priors, counts, beta, point) + math.log(1.0 - uniform(stream))
+    low = start - uniform(stream)
+    high = low + 1.0
+    point[axis] = low
+    while low > -EDGE and log_masses(priors, counts, beta, point) > level:
+        low -= 1.0
+        point[axis] = low
+    point[axis] = high
+    while high < EDGE and log_masses(priors, counts, beta, point) > level:
+        high += 1.0
+        point[axis] = high
+    low, high = max(low, -EDGE), min(high, EDGE)
+    while True:
+        point[axis] = low + uniform(stream) * (high - low)
+        if log_masses(priors, counts, beta, point) > level or high - low < 1e-12:
+            return
+        if point[axis] < start:
+            low = point[axis]
+        else:
+            high = point[axis]
+
+
+@jit
+def log_masses(priors, counts, beta, point):
+    """log p(log c, logit ρ, s | β) up to a constant: the priors, and a Dirichlet-multinomial for every row."""
+    concentration, stickiness = math.exp(point[0]), logistic(point[1])
+    value = priors.concentration_shape * point[0] - priors.concentration_rate * concentration
+    if priors.stickiness_a > 0.0:
+        value -= priors.stickiness_a * math.log1p(math.exp(-point[1]))
+        value -= priors.stickiness_b * math.log1p(math.exp(point[1]))
+    for j in range(counts.shape[0]):
+        customers = 0
+        mass = concentration if j == 0 else concentration * (1.0 - stickiness)
+        for k in range(counts.shape[1]):
+            if counts[j, k] > 0:
+                own = concentration * stickiness if k == j - 1 else 0.0
+                value += log_rise(max(mass * beta[k] + own, FLOOR), counts[j, k])
+                customers += counts[j, k]
+        if customers > 0:
+            value -= log_rise(concentration, customers)
+    return value
+
+
+@jit
+def logistic(x):
+    return 1.0 / (1.0 + math.exp(-x))
 
 
 @jit

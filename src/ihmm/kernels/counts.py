@@ -52,6 +52,18 @@ def count_tables(stream, customers, concentration):
 
 
 @jit
+def log_rise(a, n):
+    """log Γ(a + n) − log Γ(a), up to a constant that depends on n alone; right for tiny and for huge a."""
+    product = 1.0
+    for i in range(min(n, DIRECT)):
+        product *= a + i
+    value = math.log(product)
+    if n > DIRECT:
+        value += log_ratio(DIRECT, a) - log_ratio(n, a)
+    return value
+
+
+@jit
 def log_ratio(i, a):
     """log Γ(i) − log Γ(a + i) for i ≥ 16, by Stirling's series: lgamma would lose a ≪ 1 to cancellation."""
     i = float(i)
