@@ -50,6 +50,20 @@ def assert_same_draws(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
 # Seeds
 
 
+@pytest.mark.parametrize("sampler", [ParticleGibbs(), ParticleGibbs(block_size=4)])
+def test_sequences_and_blocks_on_threads_of_their_own_change_nothing(sampler, monkeypatch, tmp_path):
+    monkeypatch.setattr("ihmm.chain.STEPS_PER_THREAD", 4)
+    y = [Y, Y[::-1], Y]
+    settings = {"sampler": sampler, "draws": 10, "tune": 5, "chains": 1, "seed": 7} | QUIET
+    one = ihmm.sample(MODEL, y, cores=1, **settings)
+    for other in (
+        ihmm.sample(MODEL, y, cores=3, **settings),
+        ihmm.sample(MODEL, y, cores=3, store=tmp_path / "run", **settings),
+    ):
+        np.testing.assert_array_equal(one.states, other.states)
+        np.testing.assert_array_equal(one.traces["log_joint"], other.traces["log_joint"])
+
+
 @pytest.mark.parametrize("cores", [1, 2, 3])
 def test_the_same_seed_gives_the_same_draws_whatever_the_number_of_cores(cores):
     one, other = (ihmm.sample(MODEL, Y, draws=10, tune=5, chains=3, seed=7, cores=n, **QUIET) for n in (cores, None))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ihmm import _checks
+from ihmm._threads import processors
 from ihmm._typing import Array, ArrayLike, IntArray
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model
@@ -27,6 +28,7 @@ from ihmm.store import Checkpoint, Chunk, Run, Settings, load
 
 POLL = 0.1  # seconds between two looks at the chains
 CHUNK_SECONDS, CHUNK_SHARE = 2.0, 0.02  # draws are written so often, or later in proportion to the time gone by
+STEPS_PER_THREAD = 4000  # below which a thread costs more than it saves
 AUTO_ROUNDS = 10  # of splits and merges that make a start
 AUTO_STATES = 10  # of a random start, for emissions that cannot be split and merged
 # What is done unless the user says otherwise: copies go in a few sweeps, then only what is one state in any case
@@ -79,8 +81,9 @@ def sample(
         (for several sequences end to end, or a list of paths), or ``"auto"``: one state, split and merged greedily,
         or 10 random ones if the emission cannot be integrated out.
     cores
-        Chains running at the same time, on threads; as many as there are processors if not given. The result
-        does not depend on it.
+        Threads, as many as there are processors if not given. Chains run at the same time; if there are fewer chains
+        than threads, so do the sequences of a chain, or the blocks of ``ParticleGibbs(block_size=…)``. The result does
+        not depend on it.
     progress
         Show bars on the terminal or in the notebook.
     save_warmup
@@ -93,9 +96,9 @@ def sample(
     tune = _checks.count("tune (sweeps dropped per chain)", tune, least=0)
     chains = _checks.count("chains", chains)
     thin = _checks.count("thin (sweeps per kept draw)", thin)
-    cores = _checks.count("cores", os.cpu_count() or 1 if cores is None else cores)
+    cores = _checks.count("cores", processors() if cores is None else cores)
     seed = _check_seed(seed)
-    data = _check_model(model).observe(y)
+    data = _share(_check_model(model).observe(y), cores, chains)
     sampler = _check_sampler(sampler, model, data)
     moves = _check_moves(moves)
     start = _check_init(init, data, model)
@@ -151,7 +154,7 @@ def resume(
     model
         Needed if the emission is not part of ihmm.
     """
-    cores = _checks.count("cores", os.cpu_count() or 1 if cores is None else cores)
+    cores = _checks.count("cores", processors() if cores is None else cores)
     with Run.reopen(path, model) as run:
         if draws is not None:
             run.extend(_checks.count("draws (of each chain in the end)", draws))
@@ -181,6 +184,11 @@ def iterate(
     moves = _check_moves(moves)
     start = _check_init(init, data, model)
     return _sweeps(_generators(seed, 1)[0], data, model, sampler, start, tune, moves)
+
+
+def _share(data: Data, cores: int, chains: int) -> Data:
+    """Data on which each chain works with the threads that are its share, if there is enough to do for them."""
+    return data._replace(threads=max(1, min(cores // chains, len(data.y) // STEPS_PER_THREAD)))
 
 
 def _check_seed(seed: Any) -> int:
@@ -382,7 +390,8 @@ def _go_on(run: Run, cores: int, progress: bool) -> Posterior:
     """Make the sweeps that a run lacks, and read it when they are made."""
     settings = run.settings
     generators = _generators(settings.seed or 0, settings.chains)
-    chains = [chain for c, rng in enumerate(generators) for chain in _missing(run, c, rng)]
+    data = _share(run.data, cores, settings.chains)
+    chains = [chain for c, rng in enumerate(generators) for chain in _missing(run, data, c, rng)]
     try:
         if chains:
             _run(chains, min(cores, len(chains)), progress)
@@ -394,7 +403,7 @@ def _go_on(run: Run, cores: int, progress: bool) -> Posterior:
     return Posterior.of(contents)
 
 
-def _missing(run: Run, c: int, rng: np.random.Generator) -> Iterator[_Chain]:
+def _missing(run: Run, data: Data, c: int, rng: np.random.Generator) -> Iterator[_Chain]:
     """Chains for the stretches of chain c that are not in the folder: what is damaged, and what is not made yet."""
     schedule = _Schedule(run.settings.draws, run.settings.tune, run.settings.thin)
     chunks = run.chunks(c)
@@ -406,17 +415,19 @@ def _missing(run: Run, c: int, rng: np.random.Generator) -> Iterator[_Chain]:
             gap = number if gap is None else gap
             continue
         if gap is not None:
-            yield _stretch(run, c, rng, schedule, before, gap, chunk.begin, until=number)
+            yield _stretch(run, data, c, rng, schedule, before, gap, chunk.begin, until=number)
             gap = None
         before = chunk.after
     if gap is not None:
         run.discard(c, gap)
     if (before.sweeps if before is not None else 0) < schedule.total:
-        yield _stretch(run, c, rng, schedule, before, len(chunks) if gap is None else gap, schedule.total, until=None)
+        number = len(chunks) if gap is None else gap
+        yield _stretch(run, data, c, rng, schedule, before, number, schedule.total, until=None)
 
 
 def _stretch(
     run: Run,
+    data: Data,
     c: int,
     rng: np.random.Generator,
     schedule: _Schedule,
@@ -426,7 +437,7 @@ def _stretch(
     until: int | None,
 ) -> _Chain:
     """The sweeps of chain c from a checkpoint, or from its start, to sweep `stop`, written from chunk `number` on."""
-    settings, data = run.settings, run.data
+    settings = run.settings
     assert settings.sampler is not None  # or the run was not opened
     generator = np.random.Generator(np.random.PCG64())
     generator.bit_generator.state = before.generator if before is not None else rng.bit_generator.state

@@ -57,13 +57,14 @@ class Data(NamedTuple):
 
     `missing` marks the steps that have no value at all, None if there are none; `y` has a stand-in there, which is
     never looked at. In a row of several columns single values may be missing too: those are NaN in `y`, and the
-    emission deals with them.
+    emission deals with them. `threads` may work on the data at the same time; no result depends on how many they are.
     """
 
     y: Array
     offsets: IntArray
     log_marginal: FloatArray
     missing: BoolArray | None = None
+    threads: int = 1
 
     @property
     def lengths(self) -> IntArray:

@@ -7,15 +7,13 @@ held-out likelihood is that of a proper model.
 """
 
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
+from ihmm._threads import in_threads, processors
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions._base import complete, join, take
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
@@ -28,9 +26,6 @@ REST = 0.01  # sticks are broken until less than this is left of every row
 MOST_FRESH = 100  # or, if γ is large, until about so many fresh states, γ log(1/left), are open
 TASK = 8  # draws a thread takes at a time; sums are taken in this order, whatever the number of threads
 UNSEEN = -1  # label of a state that no draw has met
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class Labelled(NamedTuple):
@@ -110,7 +105,7 @@ def log_likelihood(model: Model, data: Data, items: Iterable[Labelled]) -> Float
         _, log_predictive = run_filter(model, data, unfold(model, item))
         return np.add.reduceat(log_predictive, data.offsets[:-1])
 
-    return np.array(list(in_threads(of, items)))
+    return np.array(list(in_threads(of, items, processors())))
 
 
 def state_probabilities(
@@ -134,7 +129,7 @@ def state_probabilities(
         return total
 
     parts = [items[i : i + TASK] for i in range(0, len(items), TASK)]
-    total = sum(in_threads(of, parts), start=np.zeros((len(data.y), n_labels + 1)))
+    total = sum(in_threads(of, parts, processors()), start=np.zeros((len(data.y), n_labels + 1)))
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
@@ -145,7 +140,7 @@ def decode(model: Model, data: Data, items: Iterable[Labelled]) -> IntArray:
         hmm = unfold(model, item)
         return hmm.label[viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)[0]]
 
-    return np.array(list(in_threads(of, items)))
+    return np.array(list(in_threads(of, items, processors())))
 
 
 def viterbi(
@@ -207,7 +202,7 @@ def forecast(model: Model, fitted: Data, items: Iterable[Labelled], steps: int, 
         rng = np.random.default_rng([*item.seed, 1])
         return [follow(rng, model, hmm, weights, steps) for weights in first]
 
-    futures = list(in_threads(of, items))
+    futures = list(in_threads(of, items, processors()))
     return [
         Forecast(np.stack([y for y, _ in draws]), np.stack([states for _, states in draws]))
         for draws in zip(*futures, strict=True)
@@ -260,19 +255,4 @@ def impute(model: Model, data: Data, items: Iterable[Labelled]) -> Imputed:
             values[partly[steps]] = complete(model.emission, rng, data.y[partly], draw.states[partly], draw.phi)
         return values
 
-    return Imputed(np.array(list(in_threads(of, items))), steps)
-
-
-def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """`function` of every item in turn, computed on as many threads as there are processors."""
-    n_threads = os.cpu_count() or 1
-    if n_threads == 1:
-        yield from map(function, items)
-        return
-    todo = iter(items)
-    with ThreadPoolExecutor(n_threads, "ihmm") as pool:
-        waiting = [pool.submit(function, item) for item in islice(todo, 2 * n_threads)]
-        while waiting:
-            result = waiting.pop(0).result()
-            waiting += [pool.submit(function, item) for item in islice(todo, 1)]
-            yield result
+    return Imputed(np.array(list(in_threads(of, items, processors()))), steps)

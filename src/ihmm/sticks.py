@@ -93,6 +93,25 @@ def grow(theta: Theta) -> Theta:
     )
 
 
+def copy_theta(theta: Theta) -> Theta:
+    """A θ that can be opened without changing this one; both will find the same states."""
+    arrays = {name: value.copy() for name, value in theta._asdict().items() if isinstance(value, np.ndarray)}
+    return theta._replace(**arrays)
+
+
+def open_state(theta: Theta, state: int) -> Theta:
+    """θ with this state and its row opened."""
+    while theta.size[0] <= state:
+        if theta.size[0] == len(theta.beta):
+            theta = grow(theta)
+        sticks.break_stick(theta)
+    if theta.row_of[state] < 0:
+        if theta.size[1] == len(theta.rest):
+            theta = grow(theta)
+        sticks.open_row(theta, state)
+    return theta
+
+
 def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> Phi:
     """φ for at least `n_states` states, fresh ones drawn from H in batches that depend on the key alone."""
     while (known := size(phi)) < n_states:

@@ -1,5 +1,7 @@
 """A pass that is interrupted, for room or for a density, goes on as if it had not been."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,8 @@ SAMPLERS = [
     ParticleGibbs(6, threshold=0.5),
     ParticleGibbs(6, proposal="prior"),
     ParticleGibbs(4, threshold=0.2, ancestor_sampling=False),
+    ParticleGibbs(6, threshold=0.2, block_size=9),
+    ParticleGibbs(6, proposal="prior", block_size=4),
 ]
 SEEDS = range(12)
 
@@ -25,8 +29,8 @@ def series(lengths=(40, 25, 35)):
     return [np.random.default_rng(i).uniform(-8, 8, n) for i, n in enumerate(lengths)]
 
 
-def pass_over(sampler, y, seed, n_states=3):
-    data = MODEL.observe(y)
+def pass_over(sampler, y, seed, n_states=3, threads=1):
+    data = MODEL.observe(y)._replace(threads=threads)
     rng = np.random.default_rng(seed)
     draw = initial_draw(rng, data, MODEL, np.arange(len(data.y)) % n_states)
     return sampler.resample_states(rng, data, MODEL, draw)
@@ -97,6 +101,41 @@ def test_a_pass_depends_on_neither_when_both_are_short(sampler, monkeypatch):
     monkeypatch.setattr(particle_gibbs, "BLOCK", 2)
     for seed, other in zip(SEEDS, expected, strict=True):
         assert_identical(pass_over(sampler, series(), seed), other)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_a_pass_does_not_depend_on_the_threads_that_make_it(sampler, threads):
+    for seed in SEEDS:
+        one, other = (pass_over(sampler, series(), seed, threads=n) for n in (1, threads))
+        assert_identical(one, other)
+
+
+def test_sequences_are_shared_among_threads_by_their_length():
+    data = MODEL.observe(series([30, 2, 2, 30, 60, 4]))._replace(threads=3)
+    (parts,) = particle_gibbs.whole_sequences(data)
+    assert [len(part.sequence) for part in parts] == [64, 60, 4]
+    assert np.concatenate([part.sequence[part.sequence >= 0] for part in parts]).tolist() == list(range(6))
+
+
+def test_blocks_cover_every_step_once_and_those_of_a_round_do_not_touch():
+    offsets = np.array([0, 25, 35, 36, 70])
+    shifts = set()
+    for seed in range(20):
+        rounds = particle_gibbs.blocks(np.random.default_rng(seed), offsets, 10)
+        parts = sorted((part for parts in rounds for part in parts), key=lambda part: part.begin)
+        assert [part.begin for part in parts[1:]] == [part.begin + len(part.sequence) for part in parts[:-1]]
+        assert sum(len(part.sequence) for part in parts) == 70
+        shifts.add(len(parts[0].sequence))
+        for part in parts:
+            end = part.begin + len(part.sequence)
+            assert 1 <= len(part.sequence) <= 10
+            assert part.continues == (part.begin not in offsets)
+            assert part.is_continued == (end not in offsets)
+        for one in rounds:
+            for left, right in pairwise(one):
+                assert left.begin + len(left.sequence) < right.begin or right.begin in offsets
+    assert len(shifts) > 5
 
 
 def test_a_series_longer_than_a_block_is_passed_over():

@@ -36,6 +36,15 @@ def test_any_threshold_with_and_without_ancestor_sampling_is_exact(threshold, an
     assert result.p_value > ALARM, result
 
 
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("settings", [{}, {"proposal": "prior"}, {"threshold": 0.3, "ancestor_sampling": False}])
+def test_blocks_of_any_size_are_exact(block_size, settings):
+    emission, series = EMISSIONS["normal-mean"]
+    sampler = ihmm.ParticleGibbs(3, block_size=block_size, **settings)
+    result = partition_test(ihmm.Model(emission, PRIORS["sticky-free"]), series, sampler, sweeps=10_000, seed=6)
+    assert result.p_value > ALARM, result
+
+
 @pytest.mark.parametrize(
     CASE, trials(some(PRIORS, "free", "sticky-free"), LAYOUTS, some(SAMPLERS, "posterior-2", "prior-2"))
 )
@@ -66,6 +75,16 @@ class TestTheLawTestsCanFail:
         assert self.run().p_value > ALARM
         monkeypatch.setattr(particle_gibbs, "open_theta", open_theta_literally)
         result = self.run()
+        assert result.p_value < 1e-8, result
+
+    def test_blocks_that_forget_what_follows_them_are_rejected(self, monkeypatch):
+        def forget(theta, cloud, reference, following, *others):
+            trace_back(theta, cloud, reference, -1, *others)
+
+        trace_back = particle_gibbs.csmc.trace_back
+        assert self.run(ihmm.ParticleGibbs(3, block_size=2)).p_value > ALARM
+        monkeypatch.setattr(particle_gibbs.csmc, "trace_back", forget)
+        result = self.run(ihmm.ParticleGibbs(3, block_size=2))
         assert result.p_value < 1e-8, result
 
     def test_transitions_drawn_before_the_hyperparameters_are_rejected(self, monkeypatch):

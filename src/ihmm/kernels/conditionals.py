@@ -1,7 +1,7 @@
 """Steps 2, 3 and 5 of the sweep (T15 §3): c and ρ, tables, overrides, γ, then β, then π, in that order.
 
-The hyperparameters' conditionals integrate π out, so π is drawn after them. Those of c and ρ integrate the tables out as
-well: given the tables c hardly moves where rows are alike. Counts and rows have the initial row first.
+The hyperparameters' conditionals integrate π out, so π is drawn after them. Those of c and ρ integrate the tables out
+as well: given the tables c hardly moves where rows are alike. Counts and rows have the initial row first.
 """
 
 import math

@@ -197,10 +197,16 @@ def weigh_tail(theta, density, cloud, t, begin, end):
 
 
 @jit
-def trace_back(theta, cloud, reference, sequence, key, ancestor_sampling, path):
-    """Draw the new path, last step first: P(parent = i) ∝ w_i π(s_t | s^i_{t−1})."""
+def trace_back(theta, cloud, reference, following, sequence, key, ancestor_sampling, path):
+    """Draw the new path, last step first: P(parent = i) ∝ w_i π(s_t | s^i_{t−1}).
+
+    `following` is the state of the step after the last, if that is given, or −1.
+    """
     stream = np.empty(4, np.uint64)
     end = len(path)
+    if following >= 0:
+        for p in range(cloud.first[end - 1], cloud.first[end]):
+            cloud.mass[p] *= theta.rows[cloud.row[p], following]
     for begin in range(end - 1, -1, -1):
         if sequence[begin] < 0:
             continue

@@ -7,19 +7,23 @@ states of the reference path, which makes the proposal depend on the reference a
 
 import math
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from ihmm import _checks
-from ihmm._typing import FloatArray
-from ihmm.emissions._base import take
+from ihmm._threads import in_threads
+from ihmm._typing import FloatArray, IntArray, Phi
+from ihmm.emissions._base import size, take
 from ihmm.kernels import csmc
 from ihmm.kernels.csmc import Cloud, Density
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.samplers._base import PassInfo, Path, by_step, finish, sequence_starts
-from ihmm.sticks import extend_phi, grow, open_theta
+from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
 
 BLOCK, CELLS = 4000, 50_000  # most steps, and about how many densities, held at once: what the cache holds
 MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
@@ -40,36 +44,68 @@ class ParticleGibbs:
         Let the reference change its past at every step. False gives plain particle Gibbs, for comparison.
     threshold
         ε: states with β_k ≥ ε are scored explicitly. Any value is exact; small ones propose more new states.
+    block_size
+        Renew long sequences in blocks of so many steps, every other one given those between, then those. The blocks can
+        be worked on at the same time (see `cores` of `sample`), and memory grows with them instead of the sequence.
     """
 
     n_particles: int = 10
     proposal: str = "posterior"
     ancestor_sampling: bool = True
     threshold: float = 1e-3
+    block_size: int | None = None
 
     def __post_init__(self) -> None:
         _checks.count("n_particles (the reference included)", self.n_particles, least=2)
         _checks.one_of("proposal", self.proposal, ("posterior", "prior"))
         _checks.positive("threshold", self.threshold)
+        if self.block_size is not None:
+            _checks.count("block_size (steps; None renews whole sequences)", self.block_size)
 
     def check(self, model: Model, data: Data) -> None:
         pass  # serves every model
 
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
-        stick_key, phi_key, forward_key, backward_key = rng.integers(0, 2**63, 4, dtype=np.uint64)
+        stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
         theta, order = open_theta(draw, model.prior, stick_key, self.explicit_threshold(model, draw))
-        phi = known = take(extend_phi(model.emission, phi_key, draw.phi, len(order)), order)
+        phi = known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
         reference = np.argsort(order)[draw.states]
-        log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(reference))
+
+        path = reference.copy()
+        rounds = whole_sequences(data) if self.block_size is None else blocks(rng, data.offsets, self.block_size)
+        for parts in rounds:
+            renew = partial(self.renew, keys, data, model, theta, known, path)
+            for part, (piece, *opened) in zip(parts, list(in_threads(renew, parts, data.threads)), strict=True):
+                path[part.begin : part.begin + len(piece)] = piece
+                # all open the same states: those who went further know more
+                theta, phi = max(theta, opened[0], key=n_columns), max(phi, opened[1], key=size)
+        return finish(path, reference, theta, order, phi, draw)
+
+    def renew(
+        self, keys: list[np.uint64], data: Data, model: Model, theta: Theta, known: Phi, path: IntArray, part: "Part"
+    ) -> tuple[IntArray, Theta, Phi]:
+        """New states for the steps of one part, and θ and φ with what was opened on the way."""
+        phi_key, forward_key, backward_key = keys
+        theta, phi, sequence = copy_theta(theta), known, part.sequence
+        reference = path[part.begin : part.begin + len(sequence)]
+        log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(path))
 
         cloud = empty_cloud(len(reference), self.n_particles)
-        sequence = sequence_starts(data.offsets)
+        following = -1
+        if part.continues:
+            theta = open_state(theta, path[part.begin - 1])
+            cloud.row[0] = theta.row_of[path[part.begin - 1]]
+        if part.is_continued:
+            following = path[part.begin + len(sequence)]
+            theta = open_state(theta, following)
+
         stream = np.empty(4, np.uint64)
-        block = min(BLOCK, max(64, CELLS // len(order)))
+        block = min(BLOCK, max(64, CELLS // size(known)))
         t = 0
         while t < len(reference):
-            stop = min(t + block, len(reference))
-            steps, log_g, begin = slice(t, stop), log_marginal[t:stop], t
+            stop, begin = min(t + block, len(reference)), t
+            steps = slice(part.begin + t, part.begin + stop)
+            log_g = log_marginal[steps]
             density = score(model.log_density(data, known, steps), log_g, begin, theta)
             while t < stop:
                 t, needed = csmc.forward(
@@ -83,9 +119,9 @@ class ParticleGibbs:
                     log_f = model.log_density(data, take(phi, np.array([needed])), steps)[:, 0]
                     density = add_column(density, needed, log_f - log_g)
 
-        path = np.empty_like(reference)
-        csmc.trace_back(theta, cloud, reference, sequence, backward_key, self.ancestor_sampling, path)
-        return finish(path, reference, theta, order, phi, draw)
+        renewed = np.empty_like(reference)
+        csmc.trace_back(theta, cloud, reference, following, sequence, backward_key, self.ancestor_sampling, renewed)
+        return renewed, theta, phi
 
     def explicit_threshold(self, model: Model, draw: Draw) -> float:
         """ε, a function of the hyperparameters and never of the path.
@@ -97,6 +133,43 @@ class ParticleGibbs:
         if isinstance(model.prior, FinitePrior):
             return 0.0
         return max(self.threshold, math.exp(-MOST_FRESH / draw.hyper.gamma))
+
+
+class Part(NamedTuple):
+    """Consecutive steps that are renewed by themselves: whole sequences, or a block of one."""
+
+    begin: int
+    sequence: IntArray  # as `sequence_starts` has it, for these steps
+    continues: bool = False  # the step before them is given
+    is_continued: bool = False  # the step after them is given
+
+
+def whole_sequences(data: Data) -> list[list[Part]]:
+    """All sequences in one round, shared among the threads."""
+    sequence = sequence_starts(data.offsets)
+    ideal = np.linspace(0, len(sequence), data.threads + 1)
+    cuts = np.unique(data.offsets[np.searchsorted(data.offsets, ideal)])
+    return [[Part(begin, sequence[begin:end]) for begin, end in pairwise(cuts.tolist())]]
+
+
+def blocks(rng: np.random.Generator, offsets: IntArray, block_size: int) -> list[list[Part]]:
+    """Every other block of each sequence in a first round, those between in a second.
+
+    The grid of blocks is shifted from pass to pass, so that no step is always at a border.
+    """
+    rounds: list[list[Part]] = [[], []]
+    shift = int(rng.integers(block_size))
+    for begin, end in pairwise(offsets.tolist()):
+        inside = range(begin + block_size - shift, end, block_size) if end - begin > block_size else ()
+        for i, (low, high) in enumerate(pairwise([begin, *inside, end])):
+            sequence = np.full(high - low, -1)
+            sequence[0] = low
+            rounds[i % 2].append(Part(low, sequence, low > begin, high < end))
+    return rounds
+
+
+def n_columns(theta: Theta) -> int:
+    return int(theta.size[0])
 
 
 def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, theta: Theta) -> Density:
