@@ -18,7 +18,7 @@ from ihmm import _checks
 from ihmm._threads import processors
 from ihmm._typing import Array, ArrayLike, IntArray
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
-from ihmm.model import Data, Draw, Model
+from ihmm.model import Data, Draw, Model, Threads
 from ihmm.moves import GreedySplitMerge, Move
 from ihmm.posterior import Posterior
 from ihmm.records import Record, Recorder, gather
@@ -188,7 +188,7 @@ def iterate(
 
 def _share(data: Data, cores: int, chains: int) -> Data:
     """Data on which each chain works with the threads that are its share, if there is enough to do for them."""
-    return data._replace(threads=max(1, min(cores // chains, len(data.y) // STEPS_PER_THREAD)))
+    return data._replace(team=Threads(max(1, min(cores // chains, len(data.y) // STEPS_PER_THREAD))))
 
 
 def _check_seed(seed: Any) -> int:

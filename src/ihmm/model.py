@@ -1,11 +1,13 @@
 """The model, the data as it sees them, and one draw of everything unknown."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from ihmm import _checks
+from ihmm._threads import in_threads
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.emissions._base import Collapsed, Emission, log_density_at, log_marginal, provides
 from ihmm.emissions.choose import choose
@@ -52,23 +54,62 @@ class Draw(NamedTuple):
         return len(self.transitions.rows)
 
 
+class Stretch(Protocol):
+    """Consecutive steps of the data."""
+
+    @property
+    def begin(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+Job = TypeVar("Job", bound=Stretch)
+Result = TypeVar("Result")
+
+
+class Team(Protocol):
+    """Those who work on the data of a chain at the same time."""
+
+    @property
+    def size(self) -> int: ...
+
+    def over(self, function: "Callable[[Data, Job], Result]", data: "Data", jobs: Sequence[Job]) -> list[Result]:
+        """The function of every job and the part of the data that it is about, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Threads of this process."""
+
+    size: int = 1
+
+    def over(self, function: "Callable[[Data, Job], Result]", data: "Data", jobs: Sequence[Job]) -> list[Result]:
+        return list(in_threads(lambda job: function(data.part(job.begin, job.end), job), jobs, self.size))
+
+
 class Data(NamedTuple):
     """Observations in the form the emission expects, with log ∫ f(y_t|φ) H(dφ) computed once.
 
     `missing` marks the steps that have no value at all, None if there are none; `y` has a stand-in there, which is
     never looked at. In a row of several columns single values may be missing too: those are NaN in `y`, and the
-    emission deals with them. `threads` may work on the data at the same time; no result depends on how many they are.
+    emission deals with them. The `team` is who works on the data; no result depends on it.
     """
 
     y: Array
     offsets: IntArray
     log_marginal: FloatArray
     missing: BoolArray | None = None
-    threads: int = 1
+    team: Team = Threads()
 
     @property
     def lengths(self) -> IntArray:
         return np.diff(self.offsets)
+
+    def part(self, begin: int, end: int) -> "Data":
+        """A stretch of steps by itself, as one sequence."""
+        missing = self.missing[begin:end] if self.missing is not None else None
+        return Data(self.y[begin:end], np.array([0, end - begin]), self.log_marginal[begin:end], missing)
 
     @property
     def values(self) -> Array:

@@ -96,7 +96,7 @@ def grow(theta: Theta) -> Theta:
 def copy_theta(theta: Theta) -> Theta:
     """A θ that can be opened without changing this one; both will find the same states."""
     arrays = {name: value.copy() for name, value in theta._asdict().items() if isinstance(value, np.ndarray)}
-    return theta._replace(**arrays)
+    return theta._replace(**arrays)  # type: ignore[arg-type]  # of the right fields
 
 
 def open_state(theta: Theta, state: int) -> Theta:

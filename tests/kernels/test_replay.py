@@ -8,7 +8,7 @@ import pytest
 import ihmm.sticks
 from ihmm.emissions import NormalMean
 from ihmm.gibbs import initial_draw
-from ihmm.model import Model
+from ihmm.model import Model, Threads
 from ihmm.priors import HDPPrior
 from ihmm.samplers import ParticleGibbs, particle_gibbs
 
@@ -30,7 +30,7 @@ def series(lengths=(40, 25, 35)):
 
 
 def pass_over(sampler, y, seed, n_states=3, threads=1):
-    data = MODEL.observe(y)._replace(threads=threads)
+    data = MODEL.observe(y)._replace(team=Threads(threads))
     rng = np.random.default_rng(seed)
     draw = initial_draw(rng, data, MODEL, np.arange(len(data.y)) % n_states)
     return sampler.resample_states(rng, data, MODEL, draw)
@@ -112,29 +112,28 @@ def test_a_pass_does_not_depend_on_the_threads_that_make_it(sampler, threads):
 
 
 def test_sequences_are_shared_among_threads_by_their_length():
-    data = MODEL.observe(series([30, 2, 2, 30, 60, 4]))._replace(threads=3)
-    (parts,) = particle_gibbs.whole_sequences(data)
-    assert [len(part.sequence) for part in parts] == [64, 60, 4]
-    assert np.concatenate([part.sequence[part.sequence >= 0] for part in parts]).tolist() == list(range(6))
+    data = MODEL.observe(series([30, 2, 2, 30, 60, 4]))._replace(team=Threads(3))
+    (stretches,) = particle_gibbs.whole_sequences(data)
+    assert [len(stretch.sequence) for stretch in stretches] == [64, 60, 4]
+    assert np.concatenate([s.sequence[s.sequence >= 0] for s in stretches]).tolist() == list(range(6))
 
 
 def test_blocks_cover_every_step_once_and_those_of_a_round_do_not_touch():
-    offsets = np.array([0, 25, 35, 36, 70])
+    data = MODEL.observe(series([25, 10, 2, 33]))
     shifts = set()
     for seed in range(20):
-        rounds = particle_gibbs.blocks(np.random.default_rng(seed), offsets, 10)
-        parts = sorted((part for parts in rounds for part in parts), key=lambda part: part.begin)
-        assert [part.begin for part in parts[1:]] == [part.begin + len(part.sequence) for part in parts[:-1]]
-        assert sum(len(part.sequence) for part in parts) == 70
-        shifts.add(len(parts[0].sequence))
-        for part in parts:
-            end = part.begin + len(part.sequence)
-            assert 1 <= len(part.sequence) <= 10
-            assert part.continues == (part.begin not in offsets)
-            assert part.is_continued == (end not in offsets)
-        for one in rounds:
-            for left, right in pairwise(one):
-                assert left.begin + len(left.sequence) < right.begin or right.begin in offsets
+        rounds = particle_gibbs.blocks(np.random.default_rng(seed), data, 10)
+        every = sorted((block for blocks in rounds for block in blocks), key=lambda block: block.begin)
+        assert [block.begin for block in every[1:]] == [block.begin + len(block.sequence) for block in every[:-1]]
+        assert sum(len(block.sequence) for block in every) == 70
+        shifts.add(len(every[0].sequence))
+        for block in every:
+            assert 1 <= len(block.sequence) <= 10
+            assert block.continues == (block.begin not in data.offsets)
+            assert block.is_continued == (block.begin + len(block.sequence) not in data.offsets)
+        for blocks in rounds:
+            for left, right in pairwise(blocks):
+                assert left.begin + len(left.sequence) < right.begin or right.begin in data.offsets
     assert len(shifts) > 5
 
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm import _checks
-from ihmm._threads import in_threads
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import size, take
 from ihmm.kernels import csmc
@@ -68,43 +67,39 @@ class ParticleGibbs:
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
         theta, order = open_theta(draw, model.prior, stick_key, self.explicit_threshold(model, draw))
-        phi = known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
+        known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
         reference = np.argsort(order)[draw.states]
 
         path = reference.copy()
-        rounds = whole_sequences(data) if self.block_size is None else blocks(rng, data.offsets, self.block_size)
-        for parts in rounds:
-            renew = partial(self.renew, keys, data, model, theta, known, path)
-            for part, (piece, *opened) in zip(parts, list(in_threads(renew, parts, data.threads)), strict=True):
-                path[part.begin : part.begin + len(piece)] = piece
-                # all open the same states: those who went further know more
-                theta, phi = max(theta, opened[0], key=n_columns), max(phi, opened[1], key=size)
-        return finish(path, reference, theta, order, phi, draw)
+        renew = partial(self.renew, keys, model, theta, known)
+        for stretches in whole_sequences(data) if self.block_size is None else blocks(rng, data, self.block_size):
+            jobs = [Job.of(stretch, path) for stretch in stretches]
+            for job, renewed in zip(jobs, data.team.over(renew, data, jobs), strict=True):
+                path[job.begin : job.end] = renewed
 
-    def renew(
-        self, keys: list[np.uint64], data: Data, model: Model, theta: Theta, known: Phi, path: IntArray, part: "Part"
-    ) -> tuple[IntArray, Theta, Phi]:
-        """New states for the steps of one part, and θ and φ with what was opened on the way."""
+        # whoever opens a state finds the same, so here are once more those that the path visits
+        last = int(path.max())
+        phi = extend_phi(model.emission, keys[0], known, last + 1)
+        return finish(path, reference, open_state(theta, last), order, phi, draw)
+
+    def renew(self, keys: list[np.uint64], model: Model, theta: Theta, known: Phi, data: Data, job: "Job") -> IntArray:
+        """New states for the steps of a job; `data` has those steps only."""
         phi_key, forward_key, backward_key = keys
-        theta, phi, sequence = copy_theta(theta), known, part.sequence
-        reference = path[part.begin : part.begin + len(sequence)]
-        log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(path))
-
+        theta, phi, reference, sequence = copy_theta(theta), known, job.reference.astype(np.int64), job.sequence
+        log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(reference))
         cloud = empty_cloud(len(reference), self.n_particles)
-        following = -1
-        if part.continues:
-            theta = open_state(theta, path[part.begin - 1])
-            cloud.row[0] = theta.row_of[path[part.begin - 1]]
-        if part.is_continued:
-            following = path[part.begin + len(sequence)]
-            theta = open_state(theta, following)
+        if job.before >= 0:
+            theta = open_state(theta, job.before)
+            cloud.row[0] = theta.row_of[job.before]
+        if job.after >= 0:
+            theta = open_state(theta, job.after)
 
         stream = np.empty(4, np.uint64)
         block = min(BLOCK, max(64, CELLS // size(known)))
         t = 0
         while t < len(reference):
             stop, begin = min(t + block, len(reference)), t
-            steps = slice(part.begin + t, part.begin + stop)
+            steps = slice(t, stop)
             log_g = log_marginal[steps]
             density = score(model.log_density(data, known, steps), log_g, begin, theta)
             while t < stop:
@@ -120,8 +115,8 @@ class ParticleGibbs:
                     density = add_column(density, needed, log_f - log_g)
 
         renewed = np.empty_like(reference)
-        csmc.trace_back(theta, cloud, reference, following, sequence, backward_key, self.ancestor_sampling, renewed)
-        return renewed, theta, phi
+        csmc.trace_back(theta, cloud, reference, job.after, sequence, backward_key, self.ancestor_sampling, renewed)
+        return small(renewed)
 
     def explicit_threshold(self, model: Model, draw: Draw) -> float:
         """ε, a function of the hyperparameters and never of the path.
@@ -135,7 +130,7 @@ class ParticleGibbs:
         return max(self.threshold, math.exp(-MOST_FRESH / draw.hyper.gamma))
 
 
-class Part(NamedTuple):
+class Stretch(NamedTuple):
     """Consecutive steps that are renewed by themselves: whole sequences, or a block of one."""
 
     begin: int
@@ -144,32 +139,51 @@ class Part(NamedTuple):
     is_continued: bool = False  # the step after them is given
 
 
-def whole_sequences(data: Data) -> list[list[Part]]:
-    """All sequences in one round, shared among the threads."""
+class Job(NamedTuple):
+    """A stretch of steps, and the states that are given: their own, that before them and that after them, or −1."""
+
+    begin: int
+    end: int
+    sequence: IntArray
+    reference: IntArray
+    before: int
+    after: int
+
+    @classmethod
+    def of(cls, stretch: Stretch, path: IntArray) -> "Job":
+        begin, end = stretch.begin, stretch.begin + len(stretch.sequence)
+        before = int(path[begin - 1]) if stretch.continues else -1
+        after = int(path[end]) if stretch.is_continued else -1
+        return cls(begin, end, stretch.sequence, small(path[begin:end]), before, after)
+
+
+def whole_sequences(data: Data) -> list[list[Stretch]]:
+    """All sequences in one round, shared among the team."""
     sequence = sequence_starts(data.offsets)
-    ideal = np.linspace(0, len(sequence), data.threads + 1)
+    ideal = np.linspace(0, len(sequence), data.team.size + 1)
     cuts = np.unique(data.offsets[np.searchsorted(data.offsets, ideal)])
-    return [[Part(begin, sequence[begin:end]) for begin, end in pairwise(cuts.tolist())]]
+    return [[Stretch(begin, sequence[begin:end]) for begin, end in pairwise(cuts.tolist())]]
 
 
-def blocks(rng: np.random.Generator, offsets: IntArray, block_size: int) -> list[list[Part]]:
+def blocks(rng: np.random.Generator, data: Data, block_size: int) -> list[list[Stretch]]:
     """Every other block of each sequence in a first round, those between in a second.
 
     The grid of blocks is shifted from pass to pass, so that no step is always at a border.
     """
-    rounds: list[list[Part]] = [[], []]
+    rounds: list[list[Stretch]] = [[], []]
     shift = int(rng.integers(block_size))
-    for begin, end in pairwise(offsets.tolist()):
+    for begin, end in pairwise(data.offsets.tolist()):
         inside = range(begin + block_size - shift, end, block_size) if end - begin > block_size else ()
         for i, (low, high) in enumerate(pairwise([begin, *inside, end])):
             sequence = np.full(high - low, -1)
             sequence[0] = low
-            rounds[i % 2].append(Part(low, sequence, low > begin, high < end))
+            rounds[i % 2].append(Stretch(low, sequence, low > begin, high < end))
     return rounds
 
 
-def n_columns(theta: Theta) -> int:
-    return int(theta.size[0])
+def small(path: IntArray) -> IntArray:
+    """A path in the smallest type that holds it, in case it has to travel."""
+    return path.astype(np.min_scalar_type(path.max()))
 
 
 def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, theta: Theta) -> Density:
