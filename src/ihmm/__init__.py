@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ihmm import datasets as datasets
+    from ihmm import distributed as distributed
     from ihmm import plots as plots
     from ihmm import report as report
     from ihmm import testing as testing
@@ -58,6 +59,7 @@ _HOME = {
     "Poisson": "ihmm.emissions",
     "Posterior": "ihmm.posterior",
     "datasets": "ihmm.datasets",
+    "distributed": "ihmm.distributed",
     "iterate": "ihmm.chain",
     "plots": "ihmm.plots",
     "report": "ihmm.report",

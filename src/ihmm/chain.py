@@ -6,9 +6,11 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from tempfile import TemporaryDirectory
 from threading import Event, Lock
 from typing import Any
 
@@ -18,11 +20,12 @@ from ihmm import _checks
 from ihmm._threads import processors
 from ihmm._typing import Array, ArrayLike, IntArray
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
-from ihmm.model import Data, Draw, Model, Threads
+from ihmm.model import Data, Draw, Model, Team, Threads
 from ihmm.moves import GreedySplitMerge, Move
 from ihmm.posterior import Posterior
 from ihmm.records import Record, Recorder, gather
-from ihmm.samplers import ParticleGibbs, Path, Sampler
+from ihmm.samplers import ParticleGibbs, Sampler
+from ihmm.samplers import Path as Trajectory
 from ihmm.sticks import total_states
 from ihmm.store import Checkpoint, Chunk, Run, Settings, load
 
@@ -51,6 +54,8 @@ def sample(
     init: Init = 10,
     thin: int = 1,
     cores: int | None = None,
+    team: Team | None = None,
+    executor: Executor | None = None,
     progress: bool = True,
     save_warmup: bool = False,
     store: str | os.PathLike[str] | None = None,
@@ -84,6 +89,11 @@ def sample(
         Threads, as many as there are processors if not given. Chains run at the same time; if there are fewer chains
         than threads, so do the sequences of a chain, or the blocks of ``ParticleGibbs(block_size=…)``. The result does
         not depend on it.
+    team
+        Who works on the sequences of a chain instead of those threads: ``ihmm.distributed.Cluster(client)``.
+    executor
+        Where the chains run instead of threads of this process, a few seconds at a time: any
+        `concurrent.futures.Executor`, such as ``ProcessPoolExecutor()`` or the ``get_executor()`` of a Dask client.
     progress
         Show bars on the terminal or in the notebook.
     save_warmup
@@ -98,16 +108,18 @@ def sample(
     thin = _checks.count("thin (sweeps per kept draw)", thin)
     cores = _checks.count("cores", processors() if cores is None else cores)
     seed = _check_seed(seed)
-    data = _share(_check_model(model).observe(y), cores, chains)
+    data = _share(_check_model(model).observe(y), team, cores, chains)
     sampler = _check_sampler(sampler, model, data)
     moves = _check_moves(moves)
     start = _check_init(init, data, model)
+    _check_executor(executor, team)
 
-    if store is not None:
+    if store is not None or executor is not None:
         number = start if isinstance(start, int) else None if start is not None else "auto"
         settings = Settings(model, sampler, moves, seed, draws, tune, thin, chains, number, save_warmup)
-        with Run.create(store, settings, data, start if isinstance(start, np.ndarray) else None) as run:
-            return _go_on(run, cores, progress)
+        path = start if isinstance(start, np.ndarray) else None
+        with TemporaryDirectory(prefix="ihmm-") as folder, Run.create(store or folder, settings, data, path) as run:
+            return _go_on(run, team, executor, cores, progress, advise=store is not None)
 
     kept = np.empty((chains, draws, len(data.y)), np.uint8)
     warmup = np.empty((chains, tune if save_warmup else 0, len(data.y)), np.uint8)
@@ -136,6 +148,8 @@ def resume(
     *,
     draws: int | None = None,
     cores: int | None = None,
+    team: Team | None = None,
+    executor: Executor | None = None,
     progress: bool = True,
     model: Model | None = None,
 ) -> Posterior:
@@ -149,16 +163,17 @@ def resume(
         The folder.
     draws
         How many draws each chain is to have in the end; as many as `sample` was asked for if not given.
-    cores, progress
+    cores, team, executor, progress
         As in `sample`.
     model
         Needed if the emission is not part of ihmm.
     """
     cores = _checks.count("cores", processors() if cores is None else cores)
+    _check_executor(executor, team)
     with Run.reopen(path, model) as run:
         if draws is not None:
             run.extend(_checks.count("draws (of each chain in the end)", draws))
-        return _go_on(run, cores, progress)
+        return _go_on(run, team, executor, cores, progress)
 
 
 def iterate(
@@ -186,9 +201,9 @@ def iterate(
     return _sweeps(_generators(seed, 1)[0], data, model, sampler, start, tune, moves)
 
 
-def _share(data: Data, cores: int, chains: int) -> Data:
-    """Data on which each chain works with the threads that are its share, if there is enough to do for them."""
-    return data._replace(team=Threads(max(1, min(cores // chains, len(data.y) // STEPS_PER_THREAD))))
+def _share(data: Data, team: Team | None, cores: int, chains: int) -> Data:
+    """Data with those who work on them: the team, or each chain's share of the threads, if they have enough to do."""
+    return data._replace(team=team or Threads(max(1, min(cores // chains, len(data.y) // STEPS_PER_THREAD))))
 
 
 def _check_seed(seed: Any) -> int:
@@ -207,6 +222,16 @@ def _check_sampler(sampler: Any, model: Model, data: Data) -> Sampler:
     if callable(getattr(sampler, "check", None)):
         sampler.check(model, data)
     return sampler  # type: ignore[no-any-return]
+
+
+def _check_executor(executor: Any, team: Team | None) -> None:
+    if executor is None:
+        return
+    if not callable(getattr(executor, "submit", None)):
+        example = "concurrent.futures.ProcessPoolExecutor()"
+        raise TypeError(f"executor must be an Executor such as {example}, got {executor!r}")
+    if team is not None:
+        raise ValueError("give an executor, to which chains go, or a team, which shares their sequences, not both")
 
 
 def _check_moves(moves: Any) -> tuple[Move, ...]:
@@ -289,7 +314,7 @@ def _sweeps(
 def _greedy_path(rng: np.random.Generator, data: Data, model: Model) -> IntArray:
     """A path to start from: one state, split and merged for as long as that gains anything much."""
     draw = initial_draw(rng, data, model, np.zeros(len(data.y), np.int64))
-    path = Path(draw.states, draw.transitions.beta)
+    path = Trajectory(draw.states, draw.transitions.beta)
     for _ in range(AUTO_ROUNDS):
         path = GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
     return path.states
@@ -367,9 +392,14 @@ class _Writer:
     """
 
     def __init__(
-        self, run: Run, chain: int, number: int, begin: int, rng: np.random.Generator, until: int | None
+        self,
+        append: Callable[[int, Chunk], None],
+        number: int,
+        begin: int,
+        rng: np.random.Generator,
+        until: int | None = None,
     ) -> None:
-        self.run, self.chain, self.number, self.begin, self.rng, self.until = run, chain, number, begin, rng, until
+        self._append, self.number, self.begin, self.rng, self.until = append, number, begin, rng, until
         self.started = self.last = time.monotonic()
         self.draw: Draw | None = None
 
@@ -379,33 +409,106 @@ class _Writer:
 
     def write(self, drawn: dict[str, tuple[Array, Record]], done: int) -> None:
         assert self.draw is not None  # a sweep was made
-        after = Checkpoint(done, self.draw, dict(self.rng.bit_generator.state))
-        self.run.append(self.chain, self.number, Chunk(self.begin, drawn, after))
+        self.append(Chunk(self.begin, drawn, Checkpoint(done, self.draw, dict(self.rng.bit_generator.state))))
+
+    def append(self, chunk: Chunk) -> None:
+        assert chunk.after is not None  # it can be gone on from
+        self._append(self.number, chunk)
         for number in range(self.number + 1, self.until or 0):
-            self.run.append(self.chain, number, Chunk(done, {}, after))
-        self.number, self.begin, self.last = self.number + 1, done, time.monotonic()
+            self._append(number, Chunk(chunk.after.sweeps, {}, chunk.after))
+        self.number, self.begin, self.last = self.number + 1, chunk.after.sweeps, time.monotonic()
 
 
-def _go_on(run: Run, cores: int, progress: bool) -> Posterior:
+@dataclass(frozen=True)
+class _Stretch:
+    """Sweeps of one chain that are to be made, in a form that can be sent elsewhere."""
+
+    data: Data
+    settings: Settings
+    start: int | IntArray | None
+    chain: int
+    schedule: _Schedule
+    generator: dict[str, Any]  # its state at the start of the chain
+    stop: int  # the number of sweeps after which it ends
+
+    def begin(
+        self, before: Checkpoint | None, append: Callable[[int, Chunk], None], number: int = 0, until: int | None = None
+    ) -> _Chain:
+        """A chain that goes on from a checkpoint, or from its start, and writes from chunk `number` on."""
+        settings = self.settings
+        assert settings.sampler is not None  # or the run was not opened
+        generator = np.random.Generator(np.random.PCG64())
+        generator.bit_generator.state = before.generator if before is not None else self.generator
+        arguments = self.data, settings.model, settings.sampler, self.start, settings.tune, settings.moves, before
+        done = before.sweeps if before is not None else 0
+        empty = np.empty((0, len(self.data.y)), np.uint8)
+        return _Chain(
+            sweeps=_sweeps(generator, *arguments),
+            schedule=self.schedule,
+            kept=Recorder(self.chain, empty),
+            warmup=Recorder(self.chain, empty) if settings.save_warmup else None,
+            done=done,
+            stop=self.stop,
+            writer=_Writer(append, number, done, generator, until),
+        )
+
+    def make(self, before: Checkpoint | None, seconds: float) -> Chunk:
+        """What the chain draws in about so much time."""
+        chunks: list[Chunk] = []
+        chain = self.begin(before, lambda _, chunk: chunks.append(chunk), until=0)
+        end = time.monotonic() + seconds
+        while not chain.finished and time.monotonic() < end:
+            chain.advance()
+        chain.write()
+        return chunks[0]
+
+
+class _DistantChain(_Chain):
+    """A chain of which an executor makes the draws, a few seconds' worth at a time."""
+
+    def __init__(self, chain: _Chain, executor: Executor, stretch: _Stretch, before: Checkpoint | None) -> None:
+        super().__init__(chain.sweeps, chain.schedule, chain.kept, chain.warmup, chain.done, chain.stop, chain.writer)
+        self.executor, self.stretch, self.before = executor, stretch, before
+
+    def advance(self) -> None:
+        assert self.writer is not None
+        seconds = CHUNK_SECONDS if self.writer.until is None else np.inf
+        chunk = self.executor.submit(self.stretch.make, self.before, seconds).result()
+        self.writer.append(chunk)
+        assert chunk.after is not None
+        self.before, self.done, self.n_states = chunk.after, chunk.after.sweeps, chunk.after.draw.n_states
+
+
+def _go_on(
+    run: Run, team: Team | None, executor: Executor | None, cores: int, progress: bool, advise: bool = True
+) -> Posterior:
     """Make the sweeps that a run lacks, and read it when they are made."""
     settings = run.settings
     generators = _generators(settings.seed or 0, settings.chains)
-    data = _share(run.data, cores, settings.chains)
-    chains = [chain for c, rng in enumerate(generators) for chain in _missing(run, data, c, rng)]
+    data = _share(run.data, team, cores, settings.chains)
+    chains = [chain for c, rng in enumerate(generators) for chain in _missing(run, data, executor, c, rng)]
     try:
         if chains:
-            _run(chains, min(cores, len(chains)), progress)
+            _run(chains, min(cores, len(chains)) if executor is None else len(chains), progress)
     finally:
         for chain in chains:
             chain.write()
     contents = load(run.folder, settings.model)
-    _report_interruption(contents.sizes, settings.draws, f'; ihmm.resume("{run.folder}") goes on')
+    _report_interruption(contents.sizes, settings.draws, f'; ihmm.resume("{run.folder}") goes on' if advise else "")
     return Posterior.of(contents)
 
 
-def _missing(run: Run, data: Data, c: int, rng: np.random.Generator) -> Iterator[_Chain]:
+def _missing(run: Run, data: Data, executor: Executor | None, c: int, rng: np.random.Generator) -> Iterator[_Chain]:
     """Chains for the stretches of chain c that are not in the folder: what is damaged, and what is not made yet."""
-    schedule = _Schedule(run.settings.draws, run.settings.tune, run.settings.thin)
+    settings = run.settings
+    schedule = _Schedule(settings.draws, settings.tune, settings.thin)
+    start = settings.init if isinstance(settings.init, int) else run.init  # None: "auto"
+
+    def stretch(before: Checkpoint | None, number: int, stop: int, until: int | None = None) -> _Chain:
+        whole = _Stretch(data, settings, start, c, schedule, dict(rng.bit_generator.state), stop)
+        chain = whole.begin(before, partial(run.append, c), number, until)
+        return chain if executor is None else _DistantChain(chain, executor, whole, before)
+
     chunks = run.chunks(c)
     before: Checkpoint | None = None
     gap: int | None = None  # the first damaged chunk since the last whole one
@@ -415,44 +518,13 @@ def _missing(run: Run, data: Data, c: int, rng: np.random.Generator) -> Iterator
             gap = number if gap is None else gap
             continue
         if gap is not None:
-            yield _stretch(run, data, c, rng, schedule, before, gap, chunk.begin, until=number)
+            yield stretch(before, gap, chunk.begin, until=number)
             gap = None
         before = chunk.after
     if gap is not None:
         run.discard(c, gap)
     if (before.sweeps if before is not None else 0) < schedule.total:
-        number = len(chunks) if gap is None else gap
-        yield _stretch(run, data, c, rng, schedule, before, number, schedule.total, until=None)
-
-
-def _stretch(
-    run: Run,
-    data: Data,
-    c: int,
-    rng: np.random.Generator,
-    schedule: _Schedule,
-    before: Checkpoint | None,
-    number: int,
-    stop: int,
-    until: int | None,
-) -> _Chain:
-    """The sweeps of chain c from a checkpoint, or from its start, to sweep `stop`, written from chunk `number` on."""
-    settings = run.settings
-    assert settings.sampler is not None  # or the run was not opened
-    generator = np.random.Generator(np.random.PCG64())
-    generator.bit_generator.state = before.generator if before is not None else rng.bit_generator.state
-    start = settings.init if isinstance(settings.init, int) else run.init  # None: "auto"
-    done = before.sweeps if before is not None else 0
-    empty = np.empty((0, len(data.y)), np.uint8)
-    return _Chain(
-        sweeps=_sweeps(generator, data, settings.model, settings.sampler, start, settings.tune, settings.moves, before),
-        schedule=schedule,
-        kept=Recorder(c, empty),
-        warmup=Recorder(c, empty) if settings.save_warmup else None,
-        done=done,
-        stop=stop,
-        writer=_Writer(run, c, number, done, generator, until),
-    )
+        yield stretch(before, len(chunks) if gap is None else gap, schedule.total)
 
 
 def _run(chains: list[_Chain], cores: int, progress: bool) -> None:
