@@ -182,7 +182,9 @@ _EMISSION_METHODS = (
 )
 
 
-def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | float = True) -> Model:
+def model_for(
+    values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int = 1
+) -> Model:
     """A model for data nobody has said much about: `values`, (T, D), NaN where missing.
 
     The emission is chosen by `ihmm.emissions.choose`. The prior prefers few states to many, and rows may be alike or
@@ -192,4 +194,4 @@ def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | f
         stickiness: float | BetaPrior = BetaPrior(1, 1)
     else:
         stickiness = _checks.fraction("sticky (True, False or a number in [0, 1))", 0.0 if sticky is False else sticky)
-    return Model(choose(emission, values), HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), stickiness))
+    return Model(choose(emission, values, order), HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), stickiness))
