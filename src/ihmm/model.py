@@ -182,9 +182,7 @@ _EMISSION_METHODS = (
 )
 
 
-def model_for(
-    values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int = 1
-) -> Model:
+def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int = 1) -> Model:
     """A model for data nobody has said much about: `values`, (T, D), NaN where missing.
 
     The emission is chosen by `ihmm.emissions.choose`. The prior prefers few states to many, and rows may be alike or

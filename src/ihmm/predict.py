@@ -208,9 +208,7 @@ def forecast(model: Model, fitted: Data, items: Iterable[Labelled], steps: int, 
         else:
             first = run_filter(model, data, hmm)[0][data.offsets[1:] - 1] @ hmm.rows
         rng = np.random.default_rng([*item.seed, 1])
-        return [
-            follow(rng, model, hmm, weights, steps, past) for weights, past in zip(first, pasts, strict=True)
-        ]
+        return [follow(rng, model, hmm, weights, steps, past) for weights, past in zip(first, pasts, strict=True)]
 
     futures = list(in_threads(of, items))
     return [

@@ -335,9 +335,7 @@ def _direct(rng: np.random.Generator, model: Model, lengths: list[int], missing:
     return _observe(rng, model, draw, lengths, missing), draw
 
 
-def _observe(
-    rng: np.random.Generator, model: Model, draw: Draw, lengths: list[int], missing: BoolArray | None
-) -> Data:
+def _observe(rng: np.random.Generator, model: Model, draw: Draw, lengths: list[int], missing: BoolArray | None) -> Data:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     if missing is None:
         return model.describe(draw_observations(rng, model, draw, offsets[1:-1]), offsets)

@@ -156,9 +156,7 @@ def posterior_by_state(
     return means, roots
 
 
-def posterior(
-    mean: FloatArray, strength: float, root: FloatArray, y: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def posterior(mean: FloatArray, strength: float, root: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """m_n, and R_n with R_nᵀR_n = S_n = S + Σ (y_t − ȳ)(y_t − ȳ)ᵀ + κn/(κ+n) (ȳ − m)(ȳ − m)ᵀ; `root` is that of S.
 
     R_n comes from the rows themselves, by QR: their products would lose the directions in which y hardly varies.

@@ -105,9 +105,7 @@ class Autoregressive(ConjugateEmission):
         values = real_rows(y, self.n_features, "Autoregressive")
         return values[:, 0] if self.n_features == 1 else values
 
-    def with_past(
-        self, y: FloatArray, offsets: IntArray, missing: BoolArray | None
-    ) -> tuple[FloatArray, BoolArray]:
+    def with_past(self, y: FloatArray, offsets: IntArray, missing: BoolArray | None) -> tuple[FloatArray, BoolArray]:
         """Rows (y_{t−1}, …, y_{t−order}, y_t), and the steps of which such a row is not known."""
         values = y.reshape(len(y), -1)
         unknown = np.isnan(values).any(axis=1)

@@ -26,9 +26,9 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
 
     The priors are weakly informative. Normal: means centred at that of the series, spread as the series is; variances
     a tenth of the series' on average, InvGamma(2, ·). Several columns: the same for each of them, with correlations
-    for up to 20. Poisson: rates Gamma(1, 1/mean). Categorical: all probability vectors equally likely. Autoregressive, of
-    the given `order` and never chosen by ``"auto"``: noise as of one autoregression for the whole series on average,
-    coefficients about 0 and of the order of 1 for columns of equal spread, levels spread as the series is.
+    for up to 20. Poisson: rates Gamma(1, 1/mean). Categorical: all probability vectors equally likely. Autoregressive,
+    of the given `order` and never by ``"auto"``: noise as that of one autoregression for the whole series on average,
+    coefficients about 0 and around 1 in size for columns of equal spread, levels spread as the series is.
     """
     if not isinstance(emission, str):
         return emission
@@ -41,7 +41,7 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
     if name == "autoregressive":
         return _autoregressive(observed, order)
     if observed.shape[1] != 1:
-        raise ValueError(f'emission="{name}" takes one column, got {observed.shape[1]}; use "normal" or "autoregressive", or an instance')
+        raise ValueError(f'emission="{name}" takes one column, got {observed.shape[1]}; use "normal", or an instance')
     if name == "poisson":
         mean = float(np.nanmean(observed))
         return Poisson(shape=1.0, rate=1 / mean if mean > 0 else 1.0)
