@@ -54,7 +54,7 @@ def test_exact_posterior(case, sampler):
         y[gap] = np.nan
     prior = FINITE_PRIORS["finite"] if sampler == "blocked" else PRIORS["sticky"]
     model = ihmm.Model(family(order, n_features), prior)
-    result = partition_test(model, split(y, lengths), SAMPLERS[sampler], sweeps=3000, seed=3)
+    result = partition_test(model, split(y, lengths), SAMPLERS[sampler], sweeps=2500, seed=3)
     assert result.p_value > ALARM, result
 
 
@@ -72,7 +72,7 @@ def test_geweke(case, sampler):
     prior = FINITE_PRIORS["finite-sticky-free"] if sampler == "blocked" else PRIORS["sticky-free"]
     missing = None if gap is None else np.arange(6) == gap
     model = ihmm.Model(family(order, n_features), prior)
-    result = geweke(model, lengths, SAMPLERS[sampler], sweeps=2500, seed=7, missing=missing)
+    result = geweke(model, lengths, SAMPLERS[sampler], sweeps=2000, seed=7, missing=missing)
     assert result.p_value > ALARM, result
 
 
@@ -105,5 +105,5 @@ class JudgesTheFirstValue(GivenFirst):
 @pytest.mark.parametrize("broken", [ForgetsThePast, SeesThroughTheGap, JudgesTheFirstValue])
 def test_an_emission_that_is_mistaken_about_the_past_is_caught(broken):
     model = ihmm.Model(family(1, 1, broken), PRIORS["sticky-free"])
-    result = geweke(model, [6], ihmm.ParticleGibbs(2), sweeps=2000, seed=7, missing=np.arange(6) == 2)
+    result = geweke(model, [6], ihmm.ParticleGibbs(2), sweeps=1000, seed=7, missing=np.arange(6) == 2)
     assert result.p_value < 1e-6, result

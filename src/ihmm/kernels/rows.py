@@ -70,6 +70,12 @@ def log_evidence(family, prior, statistic):
 
 
 @jit
+def n_given(family, prior):
+    """How many of the columns are given."""
+    return int(prior[GIVEN, 0]) if family == FULL else 0
+
+
+@jit
 def missing(values, t):
     """Whether nothing is known of step t."""
     known = 0
