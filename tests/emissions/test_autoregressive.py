@@ -310,6 +310,21 @@ def test_a_posterior_is_saved_and_loaded(oscillators, tmp_path):
     np.testing.assert_array_equal(loaded.forecast(3).y, posterior.forecast(3).y)
 
 
+@pytest.mark.parametrize("dwell", [100, 1])
+def test_one_state_is_split_into_the_dynamics_it_is_made_of(dwell):
+    """Whether states last, so that stretches tell them apart, or change all the time, so that single steps must."""
+    rng = np.random.default_rng(1)
+    truth = np.repeat(rng.integers(3, size=2000 // dwell), dwell)
+    slope, level = np.array([0.9, -0.9, 0.0])[truth], np.array([0.0, 0.0, 3.0])[truth]
+    y = np.zeros(2000)
+    for t in range(1, 2000):
+        y[t] = slope[t] * y[t - 1] + level[t] + 0.3 * rng.normal()
+    emission = choose("autoregressive", y[:, None])
+    model = ihmm.Model(emission, ihmm.HDPPrior(stickiness=ihmm.BetaPrior(1, 1)))
+    posterior = ihmm.sample(model, y, draws=10, tune=40, chains=1, init=1, seed=1, progress=False)
+    assert posterior.summary().n_states == 3
+
+
 # Numbers
 
 

@@ -113,8 +113,11 @@ def try_splits(stream, family, prior, size, values, offsets, states, beta, gamma
 @jit
 def split_in_two(stream, family, prior, size, values, states, k, new):
     """Give some of state k's steps to state `new`. Two of them at random begin, the others join in turn the one that
-    predicts them better; then all are looked through again. False if one of the two is left without a step."""
-    if prior.ndim == 2 and rows.n_given(family, prior) > 0:
+    predicts them better; then all are looked through again. False if one of the two is left without a step.
+
+    Dynamics are split in another way half of the time: which is better depends on how long states last.
+    """
+    if prior.ndim == 2 and rows.n_given(family, prior) > 0 and uniform(stream) < 0.5:
         return split_dynamics(stream, family, prior, size, values, states, k, new)
     steps = steps_of(states, k)
     first, second = steps[int(uniform(stream) * len(steps))], steps[int(uniform(stream) * len(steps))]
@@ -144,8 +147,8 @@ def split_in_two(stream, family, prior, size, values, states, k, new):
 
 @jit
 def split_dynamics(stream, family, prior, size, values, states, k, new):
-    """`split_in_two` for states that are told apart by how values follow each other, of which a single step says little:
-    two stretches of steps begin, and the others take the best path between the two, on which a change costs log n."""
+    """`split_in_two` for states that are told apart by how values follow each other, of which a single step says
+    little: two stretches of steps begin, and all take the best path between the two, on which a change costs log n."""
     steps = steps_of(states, k)
     length = min(len(steps), STRETCH + 2 * rows.n_given(family, prior))
     judge = np.zeros((2, size))
