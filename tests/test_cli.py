@@ -99,6 +99,15 @@ def test_the_model_is_that_of_the_estimator_for_counts_too(option):
     assert ihmm.Posterior.load("x").model == estimator.fit(counts[:, None]).posterior_.model
 
 
+def test_an_autoregression_of_any_order_can_be_asked_for():
+    fit("--emission", "autoregressive", "--order", "2", "--out", "x")
+    y = pd.read_csv("trace.csv")["current"].to_numpy()
+    estimator = ihmm.InfiniteHMM("autoregressive", order=2, draws=1, tune=0, chains=1).fit(y)
+    assert ihmm.Posterior.load("x").model == estimator.posterior_.model
+    run("fit", "--config", "x/settings.toml", "--out", "y", "--no-report")
+    np.testing.assert_array_equal(ihmm.Posterior.load("x").states, ihmm.Posterior.load("y").states)
+
+
 def test_settings_repeat_a_run_bit_for_bit():
     fit("--out", "x", "--sampler", "beam", "--thin", "2", "--init", "5")
     run("fit", "--config", "x/settings.toml", "--out", "y", "--no-report")
@@ -311,6 +320,7 @@ def test_a_folder_in_place_of_a_file(folder):
 
 BAD_OPTIONS = {
     "no file": ((), "give a file to fit, or a --config that names one"),
+    "order": (("trace.csv", "--order", "2"), "--order goes with --emission autoregressive, not with auto"),
     "particles": (("trace.csv", "--sampler", "beam", "--particles", "5"), "--particles goes with"),
     "id": (("trace.csv", "--column", "time", "--id", "time"), "time is named by --column and by --id"),
     "columns": (("trace.csv", "--column", "*", "--emission", "poisson"), 'emission="poisson" takes one column, got 2'),

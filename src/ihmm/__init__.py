@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ihmm.chain import iterate as iterate
     from ihmm.chain import resume as resume
     from ihmm.chain import sample as sample
+    from ihmm.emissions import Autoregressive as Autoregressive
     from ihmm.emissions import Categorical as Categorical
     from ihmm.emissions import ConjugateEmission as ConjugateEmission
     from ihmm.emissions import Emission as Emission
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 # The front page. Names are imported when first used, so that `import ihmm` stays quick.
 _HOME = {
+    "Autoregressive": "ihmm.emissions",
     "Beam": "ihmm.samplers",
     "BetaPrior": "ihmm.priors",
     "Blocked": "ihmm.samplers",

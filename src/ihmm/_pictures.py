@@ -8,7 +8,7 @@ import numpy as np
 
 from ihmm import summaries
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import fields
+from ihmm.emissions._base import fields, provides
 from ihmm.model import Draw
 from ihmm.posterior import Posterior
 
@@ -69,11 +69,12 @@ def observations(posterior: Posterior, column: int | None = None) -> tuple[Array
     n_columns = 1 if data.y.ndim == 1 else data.y.shape[1]
     if column is not None and not 0 <= column < n_columns:
         raise ValueError(f"column must be from 0 to {n_columns - 1}, got {column!r}")
-    if data.y.ndim == 1:
+    if data.y.ndim == 1 and has_density(posterior):
         return (data.y if data.missing is None else data.y[~data.missing]), emission.log_density
     if not has_density(posterior):
         raise ValueError(
-            f"a column of {type(emission).__name__} cannot be drawn: φ needs the fields mean and variance or covariance"
+            f"a column of {type(emission).__name__} cannot be drawn: φ needs the fields mean and variance or "
+            "covariance, and a density that does not depend on the past"
         )
     values = data.values[:, column or 0]
     return values[~np.isnan(values)], partial(_normal_marginal, column or 0)
@@ -81,6 +82,8 @@ def observations(posterior: Posterior, column: int | None = None) -> tuple[Array
 
 def has_density(posterior: Posterior) -> bool:
     """Whether the density of single columns is known."""
+    if provides(posterior.model.emission, "with_past"):
+        return False
     names = set(posterior.summary().parameters)
     return posterior.data.y.ndim == 1 or ("mean" in names and bool(names & {"variance", "covariance"}))
 

@@ -162,6 +162,7 @@ def cli() -> None:
     show_default=True,
     help="What the values of a state are like; auto looks at the data.",
 )
+@click.option("--order", type=POSITIVE, help="Of autoregressive: steps back a value depends on; 1 by default.")
 @click.option("--sticky/--no-sticky", default=True, show_default=True, help="States may prefer to stay.")
 @click.option("--seed", type=click.IntRange(min=0), help="Governs everything random; chosen and kept if not given.")
 @click.option("--chains", type=POSITIVE, default=4, show_default=True, help="Chains, to be compared with each other.")

@@ -29,11 +29,14 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     ----------
     emission
         ``"auto"`` looks at the data: fractions or several columns are normal, whole numbers from 0 to 9 symbols,
-        larger ones counts. Or ``"normal"``, ``"categorical"``, ``"poisson"``, each with a weakly informative prior on
-        the scale of the data; or an emission with a prior of your own, such as ``ihmm.Normal(mean=0, rate=0.1)``.
+        larger ones counts. Or ``"normal"``, ``"categorical"``, ``"poisson"``, ``"autoregressive"``, each with a weakly
+        informative prior on the scale of the data; or an emission with a prior of your own,
+        such as ``ihmm.Normal(mean=0, rate=0.1)``.
     sticky
         Whether states may prefer to stay: True learns how much, False does not favour it, a number in [0, 1)
         fixes ρ.
+    order
+        Of ``"autoregressive"``: how many steps back a value depends on.
     sampler
         How paths are drawn; ``ihmm.ParticleGibbs()`` if not given.
     draws, tune, chains, init, thin, cores, progress
@@ -52,9 +55,10 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         (n_samples,): that segmentation of the training data.
     startprob_, transmat_
         Posterior means, (n_states,) and (n_states, n_states).
-    means_, covars_, emissionprob_, lambdas_
+    means_, covars_, emissionprob_, lambdas_, intercept_, coefficients_
         Posterior means of the emission parameters, those that the family has: (n_states, n_features),
-        (n_states, n_features, n_features), (n_states, n_symbols), (n_states, 1).
+        (n_states, n_features, n_features), (n_states, n_symbols), (n_states, 1), (n_states, n_features),
+        (n_states, n_features² · order).
     emission_
         The emission with its prior.
     n_features_in_, feature_names_in_
@@ -74,6 +78,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         emission: str | Emission = "auto",
         *,
         sticky: bool | float = True,
+        order: int = 1,
         sampler: Sampler | None = None,
         draws: int = 500,
         tune: int = 300,
@@ -86,6 +91,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     ) -> None:
         self.emission = emission
         self.sticky = sticky
+        self.order = order
         self.sampler = sampler
         self.draws = draws
         self.tune = tune
@@ -99,7 +105,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
         """Draw from the posterior given X; `y` is ignored, as in all unsupervised estimators."""
         series = self._series(X, lengths, y=y, reset=True)
-        model = model_for(np.concatenate(series), self.emission, self.sticky)
+        model = model_for(np.concatenate(series), self.emission, self.sticky, self.order)
         self.emission_ = model.emission
         self.posterior_ = sample(
             model,

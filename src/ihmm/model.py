@@ -93,13 +93,16 @@ class Data(NamedTuple):
 
     `missing` marks the steps that have no value at all, None if there are none; `y` has a stand-in there, which is
     never looked at. In a row of several columns single values may be missing too: those are NaN in `y`, and the
-    emission deals with them. The `team` is who works on the data; no result depends on it.
+    emission deals with them. `with_past` is what the emission made of them, if its density depends on the past.
+
+    The `team` is who works on the data; no result depends on it.
     """
 
     y: Array
     offsets: IntArray
     log_marginal: FloatArray
     missing: BoolArray | None = None
+    with_past: tuple[Array, BoolArray] | None = None
     team: Team = Threads()
 
     @property
@@ -108,8 +111,20 @@ class Data(NamedTuple):
 
     def part(self, begin: int, end: int) -> "Data":
         """A stretch of steps by itself, as one sequence."""
-        missing = self.missing[begin:end] if self.missing is not None else None
-        return Data(self.y[begin:end], np.array([0, end - begin]), self.log_marginal[begin:end], missing)
+        steps = slice(begin, end)
+        missing = self.missing[steps] if self.missing is not None else None
+        with_past = (self.with_past[0][steps], self.with_past[1][steps]) if self.with_past is not None else None
+        return Data(self.y[steps], np.array([0, end - begin]), self.log_marginal[steps], missing, with_past)
+
+    @property
+    def seen(self) -> Array:
+        """What the emission sees of each step: y, or y with its past."""
+        return self.y if self.with_past is None else self.with_past[0]
+
+    @property
+    def silent(self) -> BoolArray | None:
+        """Steps that say nothing about their state: without a value, or with too little of their past known."""
+        return self.missing if self.with_past is None else self.with_past[1]
 
     @property
     def values(self) -> Array:
@@ -155,47 +170,49 @@ class Model:
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data of observations that have been checked."""
-        marginal = log_marginal(self.emission, y)
-        if missing is not None:
-            marginal[missing] = 0.0
-        return Data(y, offsets, marginal, missing)
+        with_past = self.emission.with_past(y, offsets, missing) if provides(self.emission, "with_past") else None
+        data = Data(y, offsets, np.empty(0), missing, with_past)
+        marginal = log_marginal(self.emission, data.seen)
+        if data.silent is not None:
+            marginal[data.silent] = 0.0
+        return data._replace(log_marginal=marginal)
 
-    # What the emission says of the data. A step without a value says nothing about its state: its density is 1.
+    # What the emission says of the data. A step that says nothing about its state has a density of 1.
 
     def log_density(self, data: Data, phi: Phi, steps: slice = slice(None)) -> FloatArray:
         """log f(y_t | φ_k), shape (T, K)."""
-        table = self.emission.log_density(data.y[steps], phi)
-        if data.missing is not None:
-            table[data.missing[steps]] = 0.0
+        table = self.emission.log_density(data.seen[steps], phi)
+        if data.silent is not None:
+            table[data.silent[steps]] = 0.0
         return table
 
     def log_density_at(self, data: Data, states: IntArray, phi: Phi) -> FloatArray:
         """log f(y_t | φ_{s_t}), shape (T,)."""
-        values = log_density_at(self.emission, data.y, states, phi)
-        if data.missing is not None:
-            values[data.missing] = 0.0
+        values = log_density_at(self.emission, data.seen, states, phi)
+        if data.silent is not None:
+            values[data.silent] = 0.0
         return values
 
     def resample_phi(
         self, rng: np.random.Generator, data: Data, states: IntArray, n_states: int, phi: Phi | None
     ) -> Phi:
         """φ | y, s: a draw, or a step from the present `phi` for emissions that can do no better."""
-        y = data.y
-        if data.missing is not None:
-            y, states = y[~data.missing], states[~data.missing]
+        y = data.seen
+        if data.silent is not None:
+            y, states = y[~data.silent], states[~data.silent]
         if phi is not None and provides(self.emission, "update"):
             return self.emission.update(rng, y, states, phi)
         return self.emission.resample(rng, y, states, n_states)
 
     def collapsed(self, data: Data) -> Collapsed | None:
-        """The data as compiled code reads them when φ is integrated out, NaN where missing; None if it cannot be."""
+        """The data as compiled code reads them when φ is integrated out, NaN where silent; None if it cannot be."""
         if not provides(self.emission, "collapsed"):
             return None
-        collapsed: Collapsed | None = self.emission.collapsed(data.y)  # type: ignore[attr-defined]
-        if collapsed is None or data.missing is None:
+        collapsed: Collapsed | None = self.emission.collapsed(data.seen)  # type: ignore[attr-defined]
+        if collapsed is None or data.silent is None:
             return collapsed
         values = np.array(collapsed.values)
-        values[data.missing] = np.nan
+        values[data.silent] = np.nan
         return collapsed._replace(values=values)
 
 
@@ -209,7 +226,7 @@ _EMISSION_METHODS = (
 )
 
 
-def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | float = True) -> Model:
+def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int = 1) -> Model:
     """A model for data nobody has said much about: `values`, (T, D), NaN where missing.
 
     The emission is chosen by `ihmm.emissions.choose`. The prior prefers few states to many, and rows may be alike or
@@ -219,4 +236,4 @@ def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | f
         stickiness: float | BetaPrior = BetaPrior(1, 1)
     else:
         stickiness = _checks.fraction("sticky (True, False or a number in [0, 1))", 0.0 if sticky is False else sticky)
-    return Model(choose(emission, values), HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), stickiness))
+    return Model(choose(emission, values, order), HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), stickiness))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ihmm._threads import in_threads, processors
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import complete, join, take
+from ihmm.emissions._base import complete, join, provides, take
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
@@ -193,6 +193,9 @@ class Forecast(Samples):
 def forecast(model: Model, fitted: Data, items: Iterable[Labelled], steps: int, data: Data | None) -> list[Forecast]:
     """Continue every sequence for some steps, once a draw: those of `data`, or those the draws were made from."""
 
+    known = fitted if data is None else data
+    pasts = np.split(known.values, known.offsets[1:-1])
+
     def of(item: Labelled) -> list[tuple[Array, IntArray]]:
         hmm = unfold(model, item)
         if data is None:
@@ -200,7 +203,7 @@ def forecast(model: Model, fitted: Data, items: Iterable[Labelled], steps: int, 
         else:
             first = run_filter(model, data, hmm)[0][data.offsets[1:] - 1] @ hmm.rows
         rng = np.random.default_rng([*item.seed, 1])
-        return [follow(rng, model, hmm, weights, steps) for weights in first]
+        return [follow(rng, model, hmm, weights, steps, past) for weights, past in zip(first, pasts, strict=True)]
 
     futures = list(in_threads(of, items, processors()))
     return [
@@ -210,9 +213,10 @@ def forecast(model: Model, fitted: Data, items: Iterable[Labelled], steps: int, 
 
 
 def follow(
-    rng: np.random.Generator, model: Model, hmm: Finite, first: FloatArray, steps: int
+    rng: np.random.Generator, model: Model, hmm: Finite, first: FloatArray, steps: int, past: Array | None = None
 ) -> tuple[Array, IntArray]:
-    """A series whose first state has the weights `first`, and the labels of its states."""
+    """A series whose first state has the weights `first`, and the labels of its states; it goes on from `past`, for
+    emissions that depend on it."""
     n_states = len(hmm.initial)
     path = np.empty(steps, np.int64)
     cumulative = np.cumsum(np.vstack([hmm.rows, first]), axis=1)
@@ -223,7 +227,8 @@ def follow(
         phi = join(phi, model.emission.sample_prior(rng, int(visits.sum())))
         states = path.copy()
         states[visits] = n_states - 1 + np.arange(visits.sum())
-    return model.emission.sample_observations(rng, states, phi), hmm.label[path]
+    before = (past,) if provides(model.emission, "with_past") else ()
+    return model.emission.sample_observations(rng, states, phi, *before), hmm.label[path]
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +252,11 @@ def impute(model: Model, data: Data, items: Iterable[Labelled]) -> Imputed:
     missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
     partly = np.asarray(np.isnan(data.y.reshape(len(data.y), -1)).any(axis=1))
     steps = np.flatnonzero(missing | partly)
+    if steps.size and provides(model.emission, "with_past"):
+        raise ValueError(
+            f"{type(model.emission).__name__} cannot impute: a value in a gap depends on those before it and those "
+            f"after it, and here a gap ends the history. There are {steps.size} steps with missing values"
+        )
 
     def of(item: Labelled) -> Array:
         draw, rng = item.draw, np.random.default_rng([*item.seed, 2])

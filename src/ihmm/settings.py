@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SETTINGS, PROVENANCE = "settings.toml", "provenance.json"
 SAMPLERS = ("particle-gibbs", "beam", "direct-assignment")
-EMISSIONS = ("auto", "normal", "categorical", "poisson")
+EMISSIONS = ("auto", "normal", "categorical", "poisson", "autoregressive")
 PACKAGES = ("ihmm", "numpy", "scipy", "numba", "pandas")
 
 
@@ -35,6 +35,7 @@ class Settings:
     delimiter: str | None = None
     symbols: tuple[str, ...] = ()
     emission: str = "auto"
+    order: int | None = None
     sticky: bool = True
     sampler: str = "particle-gibbs"
     particles: int | None = None
@@ -50,6 +51,8 @@ class Settings:
             raise ValueError("give a file to fit, or a --config that names one")
         if self.particles is not None and self.sampler != "particle-gibbs":
             raise ValueError(f"--particles goes with --sampler particle-gibbs, not with {self.sampler}")
+        if self.order is not None and self.emission != "autoregressive":
+            raise ValueError(f"--order goes with --emission autoregressive, not with {self.emission}")
         if self.id is not None and self.id in self.column:
             raise ValueError(f"{self.id} is named by --column and by --id; it can be one of them")
 
@@ -67,7 +70,7 @@ class Settings:
         from ihmm.model import model_for
 
         emission = ihmm.Categorical(n_symbols=max(len(table.symbols), 2)) if table.symbols else self.emission
-        return model_for(table.values, emission, self.sticky)
+        return model_for(table.values, emission, self.sticky, 1 if self.order is None else self.order)
 
     def make_sampler(self) -> "Sampler":
         if self.sampler == "particle-gibbs":
@@ -80,7 +83,7 @@ KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys(("files", "column", "symbols"), TEXTS),
     **dict.fromkeys(("id", "delimiter", "emission", "sampler"), TEXT),
     "sticky": (bool, "true or false"),
-    **dict.fromkeys(("particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
+    **dict.fromkeys(("order", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
     "init": ((int, str), 'a whole number or "auto"'),
 }
 

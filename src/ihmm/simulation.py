@@ -7,6 +7,7 @@ import numpy as np
 from ihmm._checks import count
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.emissions._base import provides
 from ihmm.model import Draw, Hyper, Model, Prior, Transitions
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 
@@ -26,8 +27,16 @@ def simulate(model: Model, lengths: int | list[int], seed: int | np.random.Gener
     rng = np.random.default_rng(seed)
     sizes = [count("length", n) for n in ([lengths] if isinstance(lengths, int) else lengths)]
     draw = draw_prior(rng, model, sizes)
-    y = model.emission.sample_observations(rng, draw.states, draw.phi)
-    return Simulated(np.split(y, np.cumsum(sizes)[:-1]), draw)
+    ends = np.cumsum(sizes)[:-1]
+    return Simulated(np.split(draw_observations(rng, model, draw, ends), ends), draw)
+
+
+def draw_observations(rng: np.random.Generator, model: Model, draw: Draw, begin: IntArray) -> Array:
+    """y given everything else. Where densities depend on the past, it is forgotten at the steps `begin`."""
+    emission, states, phi = model.emission, draw.states, draw.phi
+    if not provides(emission, "with_past"):
+        return emission.sample_observations(rng, states, phi)
+    return np.concatenate([emission.sample_observations(rng, part, phi) for part in np.split(states, begin)])
 
 
 def draw_prior(rng: np.random.Generator, model: Model, lengths: list[int]) -> Draw:

@@ -18,13 +18,13 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp, roots_genlaguerre, roots_jacobi
 
 from ihmm import _checks
-from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.emissions._base import fields, provides
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Prior
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 from ihmm.samplers import ParticleGibbs, Sampler
-from ihmm.simulation import draw_prior
+from ihmm.simulation import draw_observations, draw_prior
 
 Partition = tuple[int, ...]
 NODES = 48  # of each quadrature over a free hyperparameter
@@ -119,7 +119,8 @@ def geweke(
     Draws from the prior, (θ, s) and then y, have the same law as a chain that alternates a sweep of (θ, s) given y with
     fresh y given (θ, s). Averages of label-invariant quantities, standardised, and of all their products are compared:
     products catch mistakes of order and dependence that means do not see. `missing` marks values that the sweep is
-    not shown, shape (total T,) or (total T, D).
+    not shown, shape (total T,) or (total T, D). What an emission takes as given, such as the first values of an
+    autoregression, is the same in all draws.
     """
     _checks.count("sweeps", sweeps, least=1000)
     measure = functionals or standard_functionals
@@ -130,7 +131,7 @@ def geweke(
     successive = []
     for _ in range(sweeps):
         draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs())
-        data = _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths, missing)
+        data = _observe(rng, model, draw, lengths, missing)
         successive.append(measure(model, data, draw))
 
     left, right = (np.array([list(row.values()) for row in rows]) for rows in (direct, successive))
@@ -283,7 +284,7 @@ class _Evidence:
 
     def __init__(self, model: Model, data: Data) -> None:
         self._known: dict[Partition, float] = {}
-        self._y, self._missing = data.y, data.missing if data.missing is not None else np.zeros(len(data.y), bool)
+        self._y, self._silent = data.seen, data.silent if data.silent is not None else np.zeros(len(data.y), bool)
         closed = provides(model.emission, "log_evidence")
         if provides(model.emission, "collapsed"):  # which may say no to data with missing values
             closed = closed and model.collapsed(data) is not None
@@ -300,7 +301,7 @@ class _Evidence:
 
     def _of_block(self, block: Partition) -> float:
         if block not in self._known:
-            steps = [t for t in block if not self._missing[t]]
+            steps = [t for t in block if not self._silent[t]]
             if self._closed_form is not None:
                 self._known[block] = float(self._closed_form(self._y[steps]))
             else:
@@ -331,13 +332,15 @@ def _times(left: FloatArray, right: FloatArray) -> FloatArray:
 
 def _direct(rng: np.random.Generator, model: Model, lengths: list[int], missing: BoolArray | None) -> tuple[Data, Draw]:
     draw = draw_prior(rng, model, lengths)
-    return _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths, missing), draw
+    return _observe(rng, model, draw, lengths, missing), draw
 
 
-def _observe(model: Model, y: Array, lengths: list[int], missing: BoolArray | None) -> Data:
+def _observe(rng: np.random.Generator, model: Model, draw: Draw, lengths: list[int], missing: BoolArray | None) -> Data:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     if missing is None:
-        return model.describe(y, offsets)
+        return model.describe(draw_observations(rng, model, draw, offsets[1:-1]), offsets)
+    gaps = np.flatnonzero(missing.reshape(offsets[-1], -1).any(axis=1))
+    y = draw_observations(rng, model, draw, np.union1d(offsets[1:-1], gaps + 1))
     steps: BoolArray = np.asarray(missing.reshape(len(y), -1).all(axis=1))
     if missing.ndim == 2:
         y = np.where(missing & ~steps[:, None], np.nan, y)

@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 import ihmm
-from ihmm.emissions import Categorical, Emission, MultivariateNormal, Normal, NormalMean, Poisson
+from ihmm.emissions import Autoregressive, Categorical, Emission, MultivariateNormal, Normal, NormalMean, Poisson
 from ihmm.emissions._base import join, take
 from ihmm.model import Model
 from reference.verdicts import assert_mean
@@ -29,12 +29,16 @@ SEVERAL_NUMBERS = [
     MultivariateNormal(2, strength=1.0, dof=6.0, covariance="diagonal"),
     MultivariateNormal(3, [1.0, -2.0, 0.0], 2.0, 5.5, [2.0, 1.0, 0.7], covariance="diagonal"),
 ]
-FAMILIES = ONE_NUMBER + SEVERAL_NUMBERS
+WITH_A_PAST = [
+    Autoregressive(1, strength=1.0, precision=10.0),
+    Autoregressive(2, 2, [1.0, -2.0], 2.0, 0.4, np.diag([10.0, 20.0, 30.0, 40.0]) + 3, 6.0, [[2.0, 0.5], [0.5, 1.0]]),
+]
+FAMILIES = ONE_NUMBER + SEVERAL_NUMBERS + WITH_A_PAST
 every_family = pytest.mark.parametrize("emission", FAMILIES, ids=repr)
 one_number_a_step = pytest.mark.parametrize("emission", ONE_NUMBER, ids=repr)
 
 
-def some_data(emission, n=50, n_states=4, seed=0):
+def some_series(emission, n=50, n_states=4, seed=0):
     """Parameters from the prior, a path over all but the last state, and observations."""
     rng = np.random.default_rng(seed)
     phi = emission.sample_prior(rng, n_states)
@@ -42,12 +46,23 @@ def some_data(emission, n=50, n_states=4, seed=0):
     return phi, states, emission.sample_observations(rng, states, phi)
 
 
+def some_data(emission, n=50, n_states=4, seed=0):
+    """The same, the observations as the emission sees them."""
+    phi, states, y = some_series(emission, n + 2, n_states, seed)
+    return phi, states[2:], seen(emission, y)[2:]
+
+
+def seen(emission, y):
+    return Model(emission).describe(y, np.array([0, len(y)])).seen
+
+
 @every_family
 def test_a_model_accepts_it_and_what_it_draws_itself(emission):
-    _, _, y = some_data(emission)
+    _, _, y = some_series(emission)
     data = Model(emission).observe([y[:20], y[20:]])
     np.testing.assert_array_equal(data.y, y)
-    np.testing.assert_array_equal(data.log_marginal, emission.log_marginal(y))
+    silent = np.zeros(50, bool) if data.silent is None else data.silent
+    np.testing.assert_array_equal(data.log_marginal, np.where(silent, 0.0, emission.log_marginal(data.seen)))
 
 
 @every_family
@@ -106,7 +121,7 @@ def test_marginal_is_the_average_density_over_the_prior(emission):
 def test_default_marginal_is_near_the_closed_form(emission):
     # 256 draws from the prior: good to a factor where the prior has draws at all
     phi = emission.sample_prior(np.random.default_rng(2), 100)
-    y = emission.sample_observations(np.random.default_rng(3), np.arange(100), phi)
+    y = seen(emission, emission.sample_observations(np.random.default_rng(3), np.arange(100), phi))
     difference = Emission.log_marginal(emission, y) - emission.log_marginal(y)
     assert np.isfinite(difference).all()
     assert np.median(np.abs(difference)) < 0.3

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ihmm.kernels
-from ihmm.emissions import Categorical, MultivariateNormal, Normal, NormalMean, Poisson
+from ihmm.emissions import Autoregressive, Categorical, MultivariateNormal, Normal, NormalMean, Poisson
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
 from ihmm.kernels import conditionals, counts, csmc, draws, forward_backward, sticks
 from ihmm.model import Hyper, Model
@@ -181,6 +181,7 @@ def pass_cases():
     finite = FinitePrior(6, GammaPrior(), GammaPrior(), BetaPrior())
     mean, normal, symbols, counts = NormalMean(0.5, scale=3.0), Normal(), Categorical(7), Poisson()
     full, diagonal = MultivariateNormal(2), MultivariateNormal(2, covariance="diagonal")
+    autoregressive = Autoregressive(2)
     form = {
         symbols: lambda part: np.round(abs(part)),
         counts: lambda part: np.round(abs(part)),
@@ -202,6 +203,7 @@ def pass_cases():
             (counts, infinite, DirectAssignment()),
             (full, infinite, DirectAssignment()),
             (diagonal, infinite, DirectAssignment()),
+            (autoregressive, infinite, DirectAssignment()),
         ]
     ):
         model = Model(emission, prior)
@@ -258,6 +260,7 @@ def move_cases():
             (Poisson(), np.round(5 * abs(real))),
             (MultivariateNormal(2), rows),
             (MultivariateNormal(2, covariance="diagonal"), rows),
+            (Autoregressive(1, 2), rows),
         ]
     ):
         model = Model(emission, HDPPrior(stickiness=0.3))

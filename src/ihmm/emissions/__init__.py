@@ -1,6 +1,7 @@
 """Families of emissions: one file each, all behind the same protocol."""
 
 from ihmm.emissions._base import ConjugateEmission, Emission
+from ihmm.emissions.autoregressive import Autoregressive
 from ihmm.emissions.categorical import Categorical
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
@@ -8,6 +9,7 @@ from ihmm.emissions.normal_mean import NormalMean
 from ihmm.emissions.poisson import Poisson
 
 __all__ = [
+    "Autoregressive",
     "Categorical",
     "ConjugateEmission",
     "Emission",

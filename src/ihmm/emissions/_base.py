@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 
 MARGINAL_DRAWS = 256
 LARGEST = 1e150  # of which the square is still a number
@@ -15,16 +15,25 @@ class Emission(Protocol):
     """The density f(y | φ) of one step and the prior H of its parameter.
 
     The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array).
-    Nothing needs to be subclassed. `update`, `complete`, `log_marginal` and `log_density_at` may be left out; the last
-    three are then as here. Steps without any value never reach an emission, except for `validate`, which sees another
-    step's values in their place. A row with some of its values missing, NaN, does: refuse it in `validate`, or leave
-    those values out of the density everywhere.
+    Nothing needs to be subclassed. `with_past`, `update`, `complete`, `log_marginal` and `log_density_at` may be left
+    out; the last three are then as here. Steps without any value never reach an emission, except for `validate`, which
+    sees another step's values in their place. A row with some of its values missing, NaN, does: refuse it in
+    `validate`, or leave those values out of the density everywhere.
     """
 
     def validate(self, y: Array) -> Array:
         """The values of one sequence, (T,) or (T, D), in the form the other methods expect, or a ValueError that says
         what is wrong."""
         ...
+
+    def with_past(self, y: Array, offsets: IntArray, missing: BoolArray | None) -> tuple[Array, BoolArray]:
+        """Optional: for densities f(y_t | φ, y_{t−1}, …). All sequences end to end, with what a density needs to know
+        of the past beside each step: this is what the other methods then have as their `y`. Also the steps at which
+        too little is known to say anything about the state; they do not reach the other methods.
+
+        `sample_observations` takes a further argument then, `past`: None, or the values of the sequence so far.
+        """
+        return y, np.zeros(len(y), bool)  # a body, so that type checkers do not ask every emission for this method
 
     def log_density(self, y: Array, phi: Phi) -> FloatArray:
         """log f(y_t | φ_k), shape (T, K): a new array, which the caller may overwrite.

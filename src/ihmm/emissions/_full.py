@@ -120,7 +120,7 @@ class FullNormal:
             return 0.0
         size, n = len(self.mean), len(y)
         strength, dof = self.strength + n, self.dof + n
-        _, root = self._posterior(y)
+        _, root = posterior(self.mean, self.strength, self._root, y)
         log_scale = self.dof * log_det(self._root) - dof * log_det(root)
         log_evidence = 0.5 * (log_scale + size * np.log(self.strength / strength) - n * size * np.log(np.pi))
         return float(log_evidence + log_multigamma(dof, size) - log_multigamma(self.dof, size))
@@ -129,8 +129,7 @@ class FullNormal:
         if np.isnan(y).any():
             return None
         size = len(self.mean)
-        numbers = np.repeat([[self.strength], [self.dof], [float(log_det(self._root))]], size, axis=1)
-        prior = np.vstack([numbers, self.mean, np.diag(self._root) ** 2, self.scale])
+        prior = rows_prior(self.mean, self.strength, self.dof, self.scale)
         return Collapsed("full_normal", prior, y, size=3 + size + 2 * size**2)
 
     @cached_property
@@ -140,26 +139,34 @@ class FullNormal:
 
     def _resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> FullPhi:
         """φ given complete rows."""
-        mean, root = np.tile(self.mean, (n_states, 1)), np.tile(self._root, (n_states, 1, 1))
         count = np.bincount(states, minlength=n_states)
-        ordered = y[np.argsort(states, kind="stable")]
-        for k, block in enumerate(np.split(ordered, np.cumsum(count)[:-1])):
-            if len(block):
-                mean[k], root[k] = self._posterior(block)
+        mean, root = posterior_by_state(self.mean, self.strength, self._root, y, states, count)
         return draw(rng, mean, self.strength + count, self.dof + count, root)
 
-    def _posterior(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """m_n, and R with RᵀR = S_n = S + Σ (y_t − ȳ)(y_t − ȳ)ᵀ + κn/(κ+n) (ȳ − m)(ȳ − m)ᵀ.
 
-        R comes from the rows themselves, by QR: their products would lose the directions in which y hardly varies.
-        """
-        n, average = len(y), y.sum(axis=0) / len(y)
-        strength = self.strength + n
-        gap = np.sqrt(self.strength * n / strength) * (average - self.mean)
-        root = triangle(np.concatenate([self._root, y - average, gap[None]]))
-        # What is added to S is nowhere negative: only rounding can make R's diagonal smaller than it was
-        np.fill_diagonal(root, np.maximum(np.diag(root), np.diag(self._root)))
-        return (self.strength * self.mean + n * average) / strength, root
+def posterior_by_state(
+    mean: FloatArray, strength: float, root: FloatArray, y: FloatArray, states: IntArray, count: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """`posterior` of each state's rows, stacked; `count` is how many those are."""
+    means, roots = np.tile(mean, (len(count), 1)), np.tile(root, (len(count), 1, 1))
+    ordered = y[np.argsort(states, kind="stable")]
+    for k, block in enumerate(np.split(ordered, np.cumsum(count)[:-1])):
+        if len(block):
+            means[k], roots[k] = posterior(mean, strength, root, block)
+    return means, roots
+
+
+def posterior(mean: FloatArray, strength: float, root: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """m_n, and R_n with R_nᵀR_n = S_n = S + Σ (y_t − ȳ)(y_t − ȳ)ᵀ + κn/(κ+n) (ȳ − m)(ȳ − m)ᵀ; `root` is that of S.
+
+    R_n comes from the rows themselves, by QR: their products would lose the directions in which y hardly varies.
+    """
+    n, average = len(y), y.sum(axis=0) / len(y)
+    gap = np.sqrt(strength * n / (strength + n)) * (average - mean)
+    found = triangle(np.concatenate([root, y - average, gap[None]]))
+    # What is added to S is nowhere negative: only rounding can make R's diagonal smaller than it was
+    np.fill_diagonal(found, np.maximum(np.diag(found), np.diag(root)))
+    return (strength * mean + n * average) / (strength + n), found
 
 
 def square_distances(y: FloatArray, mean: FloatArray, factor: FloatArray) -> FloatArray:
@@ -177,19 +184,32 @@ def square_distances(y: FloatArray, mean: FloatArray, factor: FloatArray) -> Flo
 def draw(
     rng: np.random.Generator, mean: FloatArray, strength: FloatArray, dof: FloatArray, root: FloatArray
 ) -> FullPhi:
-    """Σ ~ InverseWishart(dof, RᵀR) and μ | Σ ~ N(mean, Σ/strength), for each of K states.
+    """Σ ~ InverseWishart(dof, RᵀR) and μ | Σ ~ N(mean, Σ/strength), for each of K states."""
+    x = draw_root(rng, dof, root)
+    noise = (rng.standard_normal((len(x), 1, x.shape[2])) @ x)[:, 0]
+    return FullPhi(mean + noise / np.sqrt(strength)[:, None], x.swapaxes(1, 2) @ x)
+
+
+def draw_root(rng: np.random.Generator, dof: FloatArray, root: FloatArray) -> FloatArray:
+    """X with XᵀX ~ InverseWishart(dof, RᵀR), for each of K states.
 
     After Bartlett UUᵀ is Wishart with scale I, if U is upper triangular, normal above its diagonal and with roots of
-    χ²(dof − D + 1), …, χ²(dof) on it. Then Σ = Rᵀ (UUᵀ)⁻¹ R = XᵀX with X = U⁻¹R.
+    χ²(dof − D + 1), …, χ²(dof) on it. Then Rᵀ (UUᵀ)⁻¹ R = XᵀX with X = U⁻¹R.
     """
-    n_states, size = mean.shape
+    n_states, size = root.shape[:2]
     at = np.arange(size)
     upper = rng.standard_normal((n_states, size, size)) * (at[:, None] < at)
     chi_square = 2 * rng.standard_gamma((dof[:, None] - at[::-1]) / 2)
     upper[:, at, at] = np.sqrt(np.maximum(chi_square, LEAST))
-    x = np.linalg.solve(upper, root)
-    noise = (rng.standard_normal((n_states, 1, size)) @ x)[:, 0]
-    return FullPhi(mean + noise / np.sqrt(strength)[:, None], x.swapaxes(1, 2) @ x)
+    return np.asarray(np.linalg.solve(upper, root))
+
+
+def rows_prior(mean: FloatArray, strength: float, dof: float, scale: FloatArray, given: int = 0) -> FloatArray:
+    """The prior as `kernels.rows` reads it, if the first so many columns are given and the others depend on them."""
+    size, root = len(mean), cholesky(scale).T
+    log_scale, log_given = log_det(root[given:, given:]), log_det(root[:given, :given])
+    numbers = np.repeat([[strength], [dof], [given], [float(log_scale)], [float(log_given)]], size, axis=1)
+    return np.vstack([numbers, mean, np.diag(root) ** 2, scale])
 
 
 def fill_averages(y: FloatArray, states: IntArray, n_states: int, mean: FloatArray) -> FloatArray:

@@ -5,18 +5,20 @@ import numpy as np
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray
 from ihmm.emissions._base import Emission
+from ihmm.emissions.autoregressive import Autoregressive
 from ihmm.emissions.categorical import Categorical
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.poisson import Poisson
 
-NAMES = ("auto", "normal", "categorical", "poisson")
+NAMES = ("auto", "normal", "categorical", "poisson", "autoregressive")
 MOST_SYMBOLS = 10  # whole numbers below this are taken for symbols, others for counts
 MOST_CORRELATED = 20  # columns up to which correlations within a state are learned
+LEAST_NOISE = 1e-10  # of an autoregression, as a share of the variance of the whole series
 WITHIN = 0.1  # variance expected within a state, as a share of the variance of the whole series
 
 
-def choose(emission: str | Emission, values: Array) -> Emission:
+def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
     """The emission itself, or one of the named family with a prior that suits `values`, (T, D), NaN where missing.
 
     ``"auto"`` takes several columns, and anything with fractions, for normal; whole numbers from 0 to 9 for symbols,
@@ -24,7 +26,9 @@ def choose(emission: str | Emission, values: Array) -> Emission:
 
     The priors are weakly informative. Normal: means centred at that of the series, spread as the series is; variances
     a tenth of the series' on average, InvGamma(2, ·). Several columns: the same for each of them, with correlations
-    for up to 20. Poisson: rates Gamma(1, 1/mean). Categorical: all probability vectors equally likely.
+    for up to 20. Poisson: rates Gamma(1, 1/mean). Categorical: all probability vectors equally likely. Autoregressive,
+    of the given `order` and never by ``"auto"``: noise as that of one autoregression for the whole series on average,
+    coefficients about 0 and around 1 in size for columns of equal spread, levels spread as the series is.
     """
     if not isinstance(emission, str):
         return emission
@@ -34,6 +38,8 @@ def choose(emission: str | Emission, values: Array) -> Emission:
     observed: FloatArray = values.astype(np.float64)
     if name == "normal":
         return _normal(observed)
+    if name == "autoregressive":
+        return _autoregressive(observed, order)
     if observed.shape[1] != 1:
         raise ValueError(f'emission="{name}" takes one column, got {observed.shape[1]}; use "normal", or an instance')
     if name == "poisson":
@@ -50,9 +56,33 @@ def _guess(values: Array) -> str:
     return "categorical" if observed.max() < MOST_SYMBOLS else "poisson"
 
 
-def _normal(values: FloatArray) -> Emission:
+def _moments(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     mean, variance = np.nanmean(values, axis=0), np.nanvar(values, axis=0)
-    variance = np.where(variance > 0, variance, np.maximum(np.square(mean), 1.0) * 1e-6)  # a constant column
+    return mean, np.where(variance > 0, variance, np.maximum(np.square(mean), 1.0) * 1e-6)  # a constant column
+
+
+def _autoregressive(values: FloatArray, order: int) -> Emission:
+    size = values.shape[1]
+    mean, variance = _moments(values)
+    plain = Autoregressive(order, size)
+    rows, unknown = plain.with_past((values - mean) / np.sqrt(variance), np.array([0, len(values)]), None)
+    y, past = rows[~unknown, -size:], rows[~unknown, :-size]
+    residual = y - past @ np.linalg.lstsq(past, y)[0]
+    noise = np.square(residual).sum(axis=0) / max(len(y) - past.shape[1], 1)
+    noise = np.where(np.ptp(y, axis=0) > 0, np.clip(noise, LEAST_NOISE, 1), 1.0) if len(y) else np.ones(size)
+    least = float(noise.min())
+    return Autoregressive(
+        order,
+        size,
+        mean=tuple(mean.tolist()),
+        strength=least,
+        precision=tuple(np.tile(least * variance, order).tolist()),
+        scale=tuple((noise * variance).tolist()),
+    )
+
+
+def _normal(values: FloatArray) -> Emission:
+    mean, variance = _moments(values)
     within = WITHIN * variance
     if values.shape[1] == 1:
         return Normal(mean=float(mean[0]), strength=WITHIN, shape=2.0, rate=float(within[0]))

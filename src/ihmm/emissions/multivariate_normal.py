@@ -53,31 +53,17 @@ class MultivariateNormal(ConjugateEmission):
         if self.dof is not None and _checks.finite("MultivariateNormal dof", self.dof) <= size - 1:
             raise ValueError(f"MultivariateNormal dof must be above n_features − 1 = {size - 1}, got {self.dof!r}")
         # settings are kept as plain numbers and tuples of them, which can be compared, hashed and saved
-        object.__setattr__(self, "mean", _plain("mean", self.mean, [(), (size,)]))
+        object.__setattr__(self, "mean", plain("MultivariateNormal mean", self.mean, [(), (size,)]))
         shapes = [(), (size,), (size, size)] if self.covariance == "full" else [(), (size,)]
-        object.__setattr__(self, "scale", _plain("scale", self.scale, shapes))
-        if not _is_covariance(self._scale_matrix):
+        object.__setattr__(self, "scale", plain("MultivariateNormal scale", self.scale, shapes))
+        if not is_covariance(self._scale_matrix):
             raise ValueError(
                 "MultivariateNormal scale must be positive, and a matrix symmetric and positive definite, "
                 f"got {self.scale!r}"
             )
 
     def validate(self, y: Array) -> FloatArray:
-        name, size = "MultivariateNormal", self.n_features
-        if y.shape[1:] != (size,) and not (size == 1 and y.ndim == 1):
-            got = "one number" if y.ndim == 1 else f"{y.shape[1]} columns"
-            raise ValueError(f"{name} with n_features = {size} takes rows of that length, shape (T, {size}); got {got}")
-        values = y.astype(np.float64).reshape(-1, size)
-        bad = np.flatnonzero(np.isinf(values).any(axis=1))
-        if bad.size:
-            raise ValueError(
-                f"{name} expects finite values, got {bad.size} rows that have others (first at t = {bad[0]}); "
-                "drop them, or write NaN for what is missing"
-            )
-        largest = float(np.nanmax(np.abs(values)))
-        if largest > LARGEST:
-            raise ValueError(f"{name} expects values within ±{LARGEST:g}, got {largest:g}; rescale the series")
-        return values
+        return real_rows(y, self.n_features, "MultivariateNormal")
 
     def log_density(self, y: FloatArray, phi: Phi) -> FloatArray:
         return self._law.log_density(y, phi)
@@ -130,7 +116,25 @@ class MultivariateNormal(ConjugateEmission):
         return scale if scale.ndim == 2 else np.diag(np.broadcast_to(scale, self.n_features))
 
 
-def _plain(name: str, value: Any, shapes: list[tuple[int, ...]]) -> Any:
+def real_rows(y: Array, size: int, family: str) -> FloatArray:
+    """The values of one sequence as rows of `size` numbers, single ones of which may be NaN."""
+    if y.shape[1:] != (size,) and not (size == 1 and y.ndim == 1):
+        got = "one number" if y.ndim == 1 else f"{y.shape[1]} columns"
+        raise ValueError(f"{family} with n_features = {size} takes rows of that length, shape (T, {size}); got {got}")
+    values = y.astype(np.float64).reshape(-1, size)
+    bad = np.flatnonzero(np.isinf(values).any(axis=1))
+    if bad.size:
+        raise ValueError(
+            f"{family} expects finite values, got {bad.size} rows that have others (first at t = {bad[0]}); "
+            "drop them, or write NaN for what is missing"
+        )
+    largest = float(np.nanmax(np.abs(values)))
+    if largest > LARGEST:
+        raise ValueError(f"{family} expects values within ±{LARGEST:g}, got {largest:g}; rescale the series")
+    return values
+
+
+def plain(name: str, value: Any, shapes: list[tuple[int, ...]]) -> Any:
     """A number, or numbers in tuples, from any kind of array."""
     try:
         array = np.asarray(value, np.float64)
@@ -138,7 +142,7 @@ def _plain(name: str, value: Any, shapes: list[tuple[int, ...]]) -> Any:
         array = np.array(np.nan)
     if isinstance(value, (bool, str)) or array.shape not in shapes or not np.isfinite(array).all():
         expected = " or ".join("a finite number" if shape == () else f"numbers of shape {shape}" for shape in shapes)
-        raise ValueError(f"MultivariateNormal {name} must be {expected}, got {value!r}")
+        raise ValueError(f"{name} must be {expected}, got {value!r}")
     return _tuples(array.tolist())
 
 
@@ -146,7 +150,7 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _is_covariance(matrix: FloatArray) -> bool:
+def is_covariance(matrix: FloatArray) -> bool:
     """Whether a matrix is symmetric and positive definite."""
     if not (np.diag(matrix) > 0).all() or not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0):
         return False

@@ -8,10 +8,14 @@ DIAGONAL: columns are independent, each μ | σ² ~ N(mean, σ²/strength), σ²
     statistics: after the number of steps, number, mean and sum of squared deviations of each column's values
 
 FULL: μ | Σ ~ N(m, Σ/κ), Σ ~ InverseWishart(ν, S). Rows are complete, or missing altogether.
-    prior, by rows: κ, ν and log |S| (each D times); m; the squared diagonal of S's Cholesky factor; S
-    statistics: after the number of rows, whether the factor that comes last is theirs, and the logarithm of its squared
-    determinant; then their mean; their scatter matrix; the Cholesky factor of the posterior's scale matrix S_n, made
-    when it is first asked for. Of matrices only the lower triangle is used.
+    The first G columns may be given: what is modelled then is the regression of the others on them. With
+        S = [ V    VBᵀ      ]      the others are N(μ + A (x − m_x), Σ), μ | Σ ~ N(m_y, Σ/κ),
+            [ BV   S_y+BVBᵀ ]      A | Σ matrix-normal about B with precision V, Σ ~ InverseWishart(ν, S_y)
+    and Cholesky's factor of the posterior's matrix of this form has those of V_n and of S_y,n on its diagonal.
+    prior, by rows: κ, ν, G, log |S_y| and log |V| (each D times); m; the squared diagonal of S's Cholesky factor; S
+    statistics: after the number of rows, whether the factor that comes last is theirs, and log |S_y,n| from it; then
+    their mean; their scatter matrix; the Cholesky factor of the posterior's scale matrix S_n, made when it is first
+    asked for. Of matrices only the lower triangle is used.
 """
 
 import math
@@ -22,6 +26,7 @@ from ihmm.kernels._jit import jit
 
 DIAGONAL, FULL = 4, 5
 FACTORED, LOG_DET, MEAN = 1, 2, 3  # where these stand among the statistics of FULL
+STRENGTH, DOF, GIVEN, LOG_SCALE, LOG_GIVEN, CENTER, PIVOT, SCALE = range(8)  # rows of FULL's prior
 
 
 @jit
@@ -62,6 +67,12 @@ def combine(family, prior, first, second, together):
 def log_evidence(family, prior, statistic):
     """log ∫ Π f(y_t|φ) H(dφ) of a state's rows, up to terms that merging leaves alone."""
     return log_evidence_of_columns(prior, statistic) if family == DIAGONAL else log_evidence_of_rows(prior, statistic)
+
+
+@jit
+def n_given(family, prior):
+    """How many of the columns are given."""
+    return int(prior[GIVEN, 0]) if family == FULL else 0
 
 
 @jit
@@ -148,20 +159,23 @@ def change_scatter(statistic, values, t, sign):
 
 @jit
 def log_student_of_row(prior, statistic, values, t):
-    """A multivariate Student t."""
+    """A multivariate Student t; of the columns that are given, only how far out they are counts."""
     factorise(prior, statistic)
-    size, n = values.shape[1], statistic[0]
-    strength, dof = prior[0, 0] + n, prior[1, 0] + n
-    # |L⁻¹(y_t − m_n)|², by forward substitution
-    distance, z = 0.0, np.empty(size)
+    size, given, n = values.shape[1], int(prior[GIVEN, 0]), statistic[0]
+    strength, dof = prior[STRENGTH, 0] + n, prior[DOF, 0] + n
+    # L⁻¹(y_t − m_n), by forward substitution
+    spread, distance, z = 1.0 + 1.0 / strength, 0.0, np.empty(size)
     for i in range(size):
         row = MEAN + size + size * size + i * size
-        value = values[t, i] - (prior[0, 0] * prior[3, i] + n * statistic[MEAN + i]) / strength
+        value = values[t, i] - (prior[STRENGTH, 0] * prior[CENTER, i] + n * statistic[MEAN + i]) / strength
         for j in range(i):
             value -= statistic[row + j] * z[j]
         z[i] = value / statistic[row + i]
-        distance += z[i] * z[i]
-    spread = 1.0 + 1.0 / strength
+        if i < given:
+            spread += z[i] * z[i]
+        else:
+            distance += z[i] * z[i]
+    size -= given
     value = math.lgamma(0.5 * (dof + 1.0)) - math.lgamma(0.5 * (dof + 1.0 - size))
     value -= 0.5 * (statistic[LOG_DET] + size * math.log(math.pi * spread))
     return value - 0.5 * (dof + 1.0) * math.log1p(distance / spread)
@@ -183,11 +197,14 @@ def combine_scatter(size, first, second, together):
 @jit
 def log_evidence_of_rows(prior, statistic):
     factorise(prior, statistic)
-    size, n = prior.shape[1], statistic[0]
-    strength, dof = prior[0, 0], prior[1, 0]
-    value = dof * prior[2, 0] - (dof + n) * statistic[LOG_DET] + size * math.log(strength / (strength + n))
+    size, given, n = prior.shape[1], int(prior[GIVEN, 0]), statistic[0]
+    strength, dof = prior[STRENGTH, 0], prior[DOF, 0]
+    log_given = prior[LOG_GIVEN, 0] + math.log(strength / (strength + n))
+    for i in range(given):
+        log_given -= 2.0 * math.log(statistic[MEAN + size + size * size + i * size + i])
+    value = dof * prior[LOG_SCALE, 0] - (dof + n) * statistic[LOG_DET] + (size - given) * log_given
     value *= 0.5
-    for i in range(size):
+    for i in range(size - given):
         value += math.lgamma(0.5 * (dof + n - i)) - math.lgamma(0.5 * (dof - i))
     return value
 
@@ -200,21 +217,23 @@ def factorise(prior, statistic):
     """
     if statistic[FACTORED] > 0.5:
         return
-    size, n = prior.shape[1], statistic[0]
-    weight, log_det = prior[0, 0] * n / (prior[0, 0] + n), 0.0
+    size, given, n = prior.shape[1], int(prior[GIVEN, 0]), statistic[0]
+    weight, log_det = prior[STRENGTH, 0] * n / (prior[STRENGTH, 0] + n), 0.0
     scatter, factor = MEAN + size, MEAN + size + size * size
     for i in range(size):
         row = factor + i * size
-        gap = weight * (statistic[MEAN + i] - prior[3, i])
+        gap = weight * (statistic[MEAN + i] - prior[CENTER, i])
         for j in range(i + 1):
             column = factor + j * size
-            value = prior[5 + i, j] + statistic[scatter + i * size + j] + gap * (statistic[MEAN + j] - prior[3, j])
+            value = prior[SCALE + i, j] + statistic[scatter + i * size + j]
+            value += gap * (statistic[MEAN + j] - prior[CENTER, j])
             for k in range(j):
                 value -= statistic[row + k] * statistic[column + k]
             if j < i:
                 statistic[row + j] = value / statistic[column + j]
             else:
-                value = max(value, prior[4, i])
+                value = max(value, prior[PIVOT, i])
                 statistic[row + i] = math.sqrt(value)
-                log_det += math.log(value)
+                if i >= given:
+                    log_det += math.log(value)
     statistic[LOG_DET], statistic[FACTORED] = log_det, 1.0

@@ -27,6 +27,7 @@ from ihmm.kernels.direct import (
 from ihmm.kernels.draws import FLOOR, uniform
 
 SCANS = 3  # through a state's steps before a split is judged
+STRETCH = 20  # steps, and two more for each number of the past, that a split of dynamics begins with
 HOPELESS = 1000.0  # what the emissions may lose by a merge, beyond one a step, before likeness of rows cannot help
 
 
@@ -112,7 +113,12 @@ def try_splits(stream, family, prior, size, values, offsets, states, beta, gamma
 @jit
 def split_in_two(stream, family, prior, size, values, states, k, new):
     """Give some of state k's steps to state `new`. Two of them at random begin, the others join in turn the one that
-    predicts them better; then all are looked through again. False if one of the two is left without a step."""
+    predicts them better; then all are looked through again. False if one of the two is left without a step.
+
+    Dynamics are split in another way half of the time: which is better depends on how long states last.
+    """
+    if prior.ndim == 2 and rows.n_given(family, prior) > 0 and uniform(stream) < 0.5:
+        return split_dynamics(stream, family, prior, size, values, states, k, new)
     steps = steps_of(states, k)
     first, second = steps[int(uniform(stream) * len(steps))], steps[int(uniform(stream) * len(steps))]
     judge = np.zeros((2, size))
@@ -132,6 +138,41 @@ def split_in_two(stream, family, prior, size, values, states, k, new):
             if scan == 0 and t != first and t != second:
                 change_statistics(family, judge[side], values, t, 1.0)
         judge = sides
+    if judge[0, 0] > 0.0 and judge[1, 0] > 0.0:
+        return True
+    for t in steps:
+        states[t] = k
+    return False
+
+
+@jit
+def split_dynamics(stream, family, prior, size, values, states, k, new):
+    """`split_in_two` for states that are told apart by how values follow each other, of which a single step says
+    little: two stretches of steps begin, and all take the best path between the two, on which a change costs log n."""
+    steps = steps_of(states, k)
+    length = min(len(steps), STRETCH + 2 * rows.n_given(family, prior))
+    judge = np.zeros((2, size))
+    for side in range(2):
+        first = int(uniform(stream) * (len(steps) - length + 1))
+        for i in range(first, first + length):
+            change_statistics(family, judge[side], values, steps[i], 1.0)
+    came_from = np.empty((len(steps), 2), np.int64)
+    for _ in range(SCANS):
+        score = np.zeros(2)
+        for i, t in enumerate(steps):
+            cost = math.log(len(steps)) if i > 0 and steps[i - 1] == t - 1 else 0.0
+            stay_0, stay_1 = score[0] >= score[1] - cost, score[1] >= score[0] - cost
+            came_from[i, 0], came_from[i, 1] = 0 if stay_0 else 1, 1 if stay_1 else 0
+            before_0 = score[0] if stay_0 else score[1] - cost
+            before_1 = score[1] if stay_1 else score[0] - cost
+            score[0] = before_0 + log_predictive(family, prior, judge[0], values, t)
+            score[1] = before_1 + log_predictive(family, prior, judge[1], values, t)
+        side = 1 if score[1] > score[0] else 0
+        judge = np.zeros((2, size))
+        for i in range(len(steps) - 1, -1, -1):
+            states[steps[i]] = new if side == 1 else k
+            change_statistics(family, judge[side], values, steps[i], 1.0)
+            side = came_from[i, side]
     if judge[0, 0] > 0.0 and judge[1, 0] > 0.0:
         return True
     for t in steps:

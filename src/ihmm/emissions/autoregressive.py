@@ -1,0 +1,285 @@
+"""Values that depend on those before them: y_t = b + A (y_{t−1}, …, y_{t−r}) + noise, with b, A, Σ of each state's own.
+
+The emission sees a step as one row, its past first, x = (y_{t−1}, …, y_{t−r}), then y_t. Prior and posterior of a
+regression on x are those of a full normal of such rows, of which only the part that says how y follows from x is used.
+With R upper triangular and RᵀR the scale matrix,
+
+    R = [ R_x  R_xy ]     Σ ~ InverseWishart(ν, R_yᵀR_y),  Aᵀ | Σ ~ matrix-normal, mean R_x⁻¹R_xy, precision R_xᵀR_x,
+        [ 0    R_y  ]     b + A m_x | A, Σ ~ N(m_y, Σ/κ).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import lgamma
+from typing import NamedTuple
+
+import numpy as np
+
+from ihmm import _checks
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm.emissions._base import LARGEST, Collapsed, ConjugateEmission, Emission
+from ihmm.emissions._full import (
+    BLOCK,
+    SMALL,
+    cholesky,
+    draw_root,
+    log_det,
+    log_multigamma,
+    posterior,
+    posterior_by_state,
+    rows_prior,
+)
+from ihmm.emissions.multivariate_normal import Numbers, is_covariance, plain, real_rows
+from ihmm.emissions.normal import LOG_2PI
+
+
+class AutoregressivePhi(NamedTuple):
+    """With one column the axes of length D are left out."""
+
+    intercept: FloatArray  # (K, D)
+    coefficients: FloatArray  # (K, D, D·order): those of y_{t−1} first
+    covariance: FloatArray  # (K, D, D), of the noise
+
+
+@dataclass(frozen=True)
+class Autoregressive(ConjugateEmission):
+    """Series in which every state has dynamics of its own, under the conjugate matrix-normal inverse-Wishart prior.
+
+    In state k, y_t is normal about intercept + coefficients · (y_{t−1}, …, y_{t−order}) with covariance Σ. The first
+    `order` values of a sequence are given: they say nothing about their states. So are the first ones after a gap: a
+    row with anything missing ends the history, and another begins after it.
+
+    Parameters
+    ----------
+    order
+        How many steps back a value depends on.
+    n_features
+        D, the number of columns; a series of shape (T,) has one.
+    mean
+        The level about which the prior is centred, of a value and its past alike: a number, or one for each column.
+    strength
+        How many observations the prior's level is worth; small values let those of states spread far.
+    coefficients
+        Prior mean of the coefficients, (D, D·order), those of y_{t−1} first; a number is a multiple of the identity
+        for y_{t−1}, and 0 for the others.
+    precision
+        Coefficients vary about that mean with covariance Σ ⊗ precision⁻¹, as if past values with these sums of
+        squares and products had been seen. A number is a multiple of the identity, D·order numbers are a diagonal.
+    dof, scale
+        Σ ~ InverseWishart(dof, scale), of mean scale/(dof − D − 1), which is `scale` itself for the default
+        dof = D + 2. A number is a multiple of the identity, D numbers are a diagonal.
+    """
+
+    order: int
+    n_features: int = 1
+    mean: float | Numbers = 0.0
+    strength: float = 0.1
+    coefficients: float | Numbers | Sequence[Numbers] = 0.0
+    precision: float | Numbers | Sequence[Numbers] = 1.0
+    dof: float | None = None
+    scale: float | Numbers | Sequence[Numbers] = 1.0
+
+    def __post_init__(self) -> None:
+        size, name = _checks.count("Autoregressive n_features", self.n_features), "Autoregressive"
+        past = size * _checks.count("Autoregressive order", self.order)
+        _checks.positive(f"{name} strength", self.strength)
+        if self.dof is not None and _checks.finite(f"{name} dof", self.dof) <= size - 1:
+            raise ValueError(f"{name} dof must be above n_features − 1 = {size - 1}, got {self.dof!r}")
+        # settings are kept as plain numbers and tuples of them, which can be compared, hashed and saved
+        for setting, shapes in {
+            "mean": [(), (size,)],
+            "coefficients": [(), (size, past)] + [(past,)] * (size == 1),
+            "precision": [(), (past,), (past, past)],
+            "scale": [(), (size,), (size, size)],
+        }.items():
+            object.__setattr__(self, setting, plain(f"{name} {setting}", getattr(self, setting), shapes))
+        for setting, length in {"precision": past, "scale": size}.items():
+            if not is_covariance(_matrix(getattr(self, setting), length)):
+                raise ValueError(
+                    f"{name} {setting} must be positive, and a matrix symmetric and positive definite, "
+                    f"got {getattr(self, setting)!r}"
+                )
+
+    def validate(self, y: Array) -> FloatArray:
+        values = real_rows(y, self.n_features, "Autoregressive")
+        return values[:, 0] if self.n_features == 1 else values
+
+    def with_past(self, y: FloatArray, offsets: IntArray, missing: BoolArray | None) -> tuple[FloatArray, BoolArray]:
+        """Rows (y_{t−1}, …, y_{t−order}, y_t), and the steps of which such a row is not known."""
+        values = y.reshape(len(y), -1)
+        unknown = np.isnan(values).any(axis=1)
+        if missing is not None:
+            unknown |= missing
+        age = np.arange(len(y)) - np.repeat(offsets[:-1], np.diff(offsets))
+        silent = unknown | (age < self.order)
+        shifted = []
+        for lag in range(self.order, 0, -1):
+            shifted.append(np.roll(values, lag, axis=0))
+            silent |= np.roll(unknown, lag)
+        rows = np.concatenate([*shifted[::-1], values], axis=1)
+        rows[silent] = 0.0
+        return rows, silent
+
+    def log_density(self, y: FloatArray, phi: AutoregressivePhi) -> FloatArray:
+        intercept, coefficients, covariance = self._by_row(phi)
+        factor = cholesky(covariance)
+        # with Σ = LLᵀ, L⁻¹(y_t − b − Ax) = L⁻¹(−A, I)(x, y_t) − L⁻¹b
+        identity = np.broadcast_to(np.eye(self.n_features), covariance.shape)
+        whiten = np.linalg.solve(factor, np.concatenate([-coefficients, identity, intercept[:, :, None]], axis=2))
+        out = np.empty((len(whiten), len(y)))
+        step = max(1, min(SMALL // whiten[0].size, BLOCK // max(whiten[:, :, 0].size, 1)))
+        for t in range(0, len(y), step):
+            z = whiten[:, :, :-1] @ y[t : t + step].T
+            z -= whiten[:, :, -1:]
+            np.einsum("kdt,kdt->kt", z, z, out=out[:, t : t + step])
+        out += (self.n_features * LOG_2PI + log_det(factor))[:, None]
+        out *= -0.5
+        return out.T
+
+    def log_density_at(self, y: FloatArray, states: IntArray, phi: AutoregressivePhi) -> FloatArray:
+        if len(y) * phi.coefficients.size < SMALL:  # then the whole table costs less than going through the states
+            return np.asarray(self.log_density(y, phi)[np.arange(len(y)), states])
+        return Emission.log_density_at(self, y, states, phi)
+
+    def log_marginal(self, y: FloatArray) -> FloatArray:
+        # Student t, the wider the farther out the past lies
+        size, past, dof = self.n_features, self._past, self._dof
+        z = np.linalg.solve(self._root.T, (y - self._center).T)
+        spread = 1 + 1 / self.strength + np.square(z[:past]).sum(axis=0)
+        constant = lgamma((dof + 1) / 2) - lgamma((dof + 1 - size) / 2) - 0.5 * float(self._log_dets[1])
+        distance = np.square(z[past:]).sum(axis=0)
+        return np.asarray(
+            constant - 0.5 * size * np.log(np.pi * spread) - 0.5 * (dof + 1) * np.log1p(distance / spread)
+        )
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> AutoregressivePhi:
+        center, root = np.tile(self._center, (n, 1)), np.tile(self._root, (n, 1, 1))
+        return self._draw(rng, center, np.full(n, self.strength), np.full(n, self._dof), root)
+
+    def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> AutoregressivePhi:
+        count = np.bincount(states, minlength=n_states)
+        center, root = posterior_by_state(self._center, self.strength, self._root, y, states, count)
+        return self._draw(rng, center, self.strength + count, self._dof + count, root)
+
+    def sample_observations(
+        self, rng: np.random.Generator, states: IntArray, phi: AutoregressivePhi, past: FloatArray | None = None
+    ) -> FloatArray:
+        """A sequence of which the first values are given as `mean`, or what comes after `past`."""
+        order, size = self.order, self.n_features
+        known: FloatArray = np.empty((0, size)) if past is None else past[-order:].reshape(-1, size)
+        if past is not None and (len(known) < order or np.isnan(known).any()):
+            raise ValueError(
+                f"Autoregressive goes on from the last {order} value(s) of a sequence, and they are not all known; "
+                "leave out the steps after the last ones that are"
+            )
+        intercept, coefficients, covariance = self._by_row(phi)
+        begin = len(known)
+        y = np.empty((begin + len(states), size))
+        y[:begin], y[begin:order] = known, self._center[:size]
+        noise = rng.standard_normal((len(states), size, 1))
+        noise = (cholesky(covariance)[states] @ noise)[:, :, 0] + intercept[states]
+        for t in range(order, len(y)):
+            state = states[t - begin]
+            y[t] = coefficients[state] @ y[t - order : t][::-1].ravel() + noise[t - begin]
+            y[t] = np.clip(y[t], -LARGEST, LARGEST)  # a state may be explosive
+        return y[begin:, 0] if size == 1 else y[begin:]
+
+    def log_prior(self, phi: AutoregressivePhi) -> FloatArray:
+        size, past, dof = self.n_features, self._past, self._dof
+        intercept, coefficients, covariance = self._by_row(phi)
+        factor, (log_given, log_scale) = cholesky(covariance), self._log_dets
+        # tr(SΣ⁻¹) + tr((A − B)V(A − B)ᵀΣ⁻¹) + κ|L⁻¹(b + A m_x − m_y)|² = |L⁻¹ (R_yᵀ, A R_xᵀ − R_xyᵀ, √κ (…))|²
+        level = intercept + coefficients @ self._center[:past] - self._center[past:]
+        columns = np.empty((len(intercept), size, size + past + 1))
+        columns[:, :, :size] = self._root[past:, past:].T
+        columns[:, :, size:-1] = coefficients @ self._root[:past, :past].T - self._root[:past, past:].T
+        columns[:, :, -1] = np.sqrt(self.strength) * level
+        square = np.square(np.linalg.solve(factor, columns)).sum(axis=(1, 2))
+        constant = dof * (log_scale - size * np.log(2)) - 2 * log_multigamma(dof, size)
+        constant += size * (log_given + np.log(self.strength) - (past + 1) * LOG_2PI)
+        return np.asarray(0.5 * (constant - (dof + size + past + 2) * log_det(factor) - square))
+
+    def log_evidence(self, y: FloatArray) -> float:
+        if len(y) == 0:
+            return 0.0
+        size, n, before = self.n_features, len(y), self._log_dets
+        dof = self._dof + n
+        after = self._log_dets_of(posterior(self._center, self.strength, self._root, y)[1])
+        log_scale = self._dof * before[1] - dof * after[1]
+        log_given = before[0] - after[0] + np.log(self.strength / (self.strength + n)) - n * np.log(np.pi)
+        log_evidence = 0.5 * (log_scale + size * log_given)
+        return float(log_evidence + log_multigamma(dof, size) - log_multigamma(self._dof, size))
+
+    def collapsed(self, y: FloatArray) -> Collapsed:
+        prior, width = rows_prior(self._center, self.strength, self._dof, self._scale, self._past), y.shape[1]
+        return Collapsed("full_normal", prior, y, size=3 + width + 2 * width**2)
+
+    def _draw(
+        self, rng: np.random.Generator, center: FloatArray, strength: FloatArray, dof: FloatArray, root: FloatArray
+    ) -> AutoregressivePhi:
+        size, past, n = self.n_features, self._past, len(center)
+        x = draw_root(rng, dof, root[:, past:, past:])
+        slope = root[:, :past, past:] + rng.standard_normal((n, past, size)) @ x
+        coefficients = np.linalg.solve(root[:, :past, :past], slope).swapaxes(1, 2)
+        level = center[:, past:] + (rng.standard_normal((n, 1, size)) @ x)[:, 0] / np.sqrt(strength)[:, None]
+        intercept = level - (coefficients @ center[:, :past, None])[:, :, 0]
+        covariance = x.swapaxes(1, 2) @ x
+        if size == 1:
+            return AutoregressivePhi(intercept[:, 0], coefficients[:, 0], covariance[:, 0, 0])
+        return AutoregressivePhi(intercept, np.ascontiguousarray(coefficients), covariance)
+
+    def _by_row(self, phi: AutoregressivePhi) -> AutoregressivePhi:
+        """The parameters with all of their axes."""
+        n, size = len(phi.intercept), self.n_features
+        return AutoregressivePhi(
+            phi.intercept.reshape(n, size),
+            phi.coefficients.reshape(n, size, self._past),
+            phi.covariance.reshape(n, size, size),
+        )
+
+    @property
+    def _past(self) -> int:
+        return self.n_features * self.order
+
+    @property
+    def _dof(self) -> float:
+        return float(self.n_features + 2 if self.dof is None else self.dof)
+
+    @cached_property
+    def _center(self) -> FloatArray:
+        """(m_x, m_y)."""
+        mean = np.asarray(self.mean, np.float64)
+        return np.tile(np.broadcast_to(mean, self.n_features), self.order + 1)
+
+    @cached_property
+    def _root(self) -> FloatArray:
+        """R of the prior."""
+        size, past = self.n_features, self._past
+        coefficients = np.asarray(self.coefficients, np.float64)
+        if coefficients.ndim == 0:
+            coefficients = coefficients * np.eye(size, past)
+        root = np.zeros((past + size, past + size))
+        root[:past, :past] = cholesky(_matrix(self.precision, past)).T
+        root[:past, past:] = root[:past, :past] @ coefficients.reshape(size, past).T
+        root[past:, past:] = cholesky(_matrix(self.scale, size)).T
+        return root
+
+    @property
+    def _scale(self) -> FloatArray:
+        return np.asarray(self._root.T @ self._root)
+
+    @property
+    def _log_dets(self) -> tuple[FloatArray, FloatArray]:
+        return self._log_dets_of(self._root)
+
+    def _log_dets_of(self, root: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """log |V| and log |S|."""
+        past = self._past
+        return log_det(root[:past, :past]), log_det(root[past:, past:])
+
+
+def _matrix(value: float | Numbers | Sequence[Numbers], size: int) -> FloatArray:
+    """A number is a multiple of the identity, several are a diagonal."""
+    given = np.asarray(value, np.float64)
+    return given if given.ndim == 2 else np.diag(np.broadcast_to(given, size))
