@@ -14,7 +14,7 @@ from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.direct import gather_statistics
 from ihmm.model import Hyper
 from ihmm.samplers import Path
-from ihmm.samplers.direct_assignment import FAMILIES
+from ihmm.samplers.direct_assignment import compiled_family
 from reference.cases import EMISSIONS
 
 HYPER = Hyper(gamma=1.7, concentration=2.5, stickiness=0.4)
@@ -44,11 +44,11 @@ def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, se
     beta = rng.dirichlet(np.ones(5))
     collapsed = emission.collapsed(data.y)
     statistics = np.zeros((4, collapsed.size))
-    gather_statistics(FAMILIES[collapsed.family], statistics, collapsed.values, states)
+    gather_statistics(compiled_family(collapsed), statistics, collapsed.values, states)
     counts = count_transitions(states, data.offsets, 4)
     for a, b in itertools.combinations(range(4), 2):
         gain = split_merge.merge_gain(
-            FAMILIES[collapsed.family], collapsed.prior, statistics, counts, beta[:-1], *HYPER, np.ones(4, bool), a, b
+            compiled_family(collapsed), collapsed.prior, statistics, counts, beta[:-1], *HYPER, np.ones(4, bool), a, b
         )
         merged = np.unique(np.where(states == b, a, states), return_inverse=True)[1]
         weights = np.delete(beta, b)
@@ -64,7 +64,7 @@ def test_choices_between_two_states_are_judged_as_if_all_were_listed(emission, s
     states = np.array([0, 1, 1, 2, 0, 1, 0])  # between 0 and 1, at all steps but one
     beta = np.array([0.3, 0.4, 0.2])
     collapsed = emission.collapsed(data.y)
-    family = FAMILIES[collapsed.family]
+    family = compiled_family(collapsed)
     statistics = np.zeros((3, collapsed.size))
     gather_statistics(family, statistics, collapsed.values, states)
     counts = count_transitions(states, data.offsets, 3)

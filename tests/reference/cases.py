@@ -14,6 +14,9 @@ NORMAL_SERIES = [-1.0, -1.2, 1.5, 1.3, -0.8]
 SYMBOL_SERIES = [0, 0, 2, 1, 2]
 COUNT_SERIES = [2, 1, 9, 7, 3]
 ROW_SERIES = [[-1.0, 0.5], [-1.2, -0.2], [1.5, -0.8], [1.3, 0.9], [-0.8, 0.7]]
+ONES_SERIES = [[0, 1], [0, 0], [1, 1], [1, 0], [0, 0]]
+SHARES_SERIES = [[3, 0, 1], [2, 1, 1], [0, 4, 0], [0, 1, 2], [3, 1, 0]]
+MIXED_SERIES = [[0, -1.0, 0.5], [1, -1.2, -0.2], [0, 1.5, -0.8], [1, 1.3, 0.9], [0, -0.8, 0.7]]
 EMISSIONS = {
     "normal-mean": (ihmm.NormalMean(noise=0.7, mean=0.0, scale=1.5), NORMAL_SERIES),
     "normal": (ihmm.Normal(mean=0.0, strength=0.5, shape=2.0, rate=1.0), NORMAL_SERIES),
@@ -21,6 +24,12 @@ EMISSIONS = {
     "poisson": (ihmm.Poisson(shape=1.5, rate=0.3), COUNT_SERIES),
     "full": (ihmm.MultivariateNormal(2, 0.0, 0.5, 5.0, [[1.5, 0.5], [0.5, 1.0]]), ROW_SERIES),
     "diagonal": (ihmm.MultivariateNormal(2, 0.0, 0.5, 5.0, [1.5, 1.0], covariance="diagonal"), ROW_SERIES),
+    "bernoulli": (ihmm.Bernoulli(2, a=0.7, b=1.2), ONES_SERIES),
+    "multinomial": (ihmm.Multinomial(3, concentration=0.8, total=4), SHARES_SERIES),
+    "independent": (
+        ihmm.Independent(ihmm.Categorical(2), ihmm.Normal(0.0, 0.5, 3.0, 1.5), ihmm.NormalMean()),
+        MIXED_SERIES,
+    ),
 }
 THOROUGH = ("normal-mean", "normal", "categorical")  # the other families are tried with fewer priors and layouts
 PRIORS = {

@@ -1,16 +1,22 @@
 """Families of emissions: one file each, all behind the same protocol."""
 
 from ihmm.emissions._base import ConjugateEmission, Emission
+from ihmm.emissions.bernoulli import Bernoulli
 from ihmm.emissions.categorical import Categorical
+from ihmm.emissions.independent import Independent
+from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.normal_mean import NormalMean
 from ihmm.emissions.poisson import Poisson
 
 __all__ = [
+    "Bernoulli",
     "Categorical",
     "ConjugateEmission",
     "Emission",
+    "Independent",
+    "Multinomial",
     "MultivariateNormal",
     "Normal",
     "NormalMean",

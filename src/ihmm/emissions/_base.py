@@ -86,10 +86,21 @@ class Emission(Protocol):
 class Collapsed(NamedTuple):
     """Observations and prior of a conjugate family as compiled code reads them."""
 
-    family: str  # "normal_mean", "normal", "categorical", "poisson", "diagonal_normal" or "full_normal"
+    family: str  # a name that `ihmm.samplers.direct_assignment.FAMILIES` knows, or "product"
     prior: FloatArray
-    values: FloatArray  # (T,), or (T, D) for the last two
+    values: FloatArray  # (T,), (T, D) for families of rows, (T, D, 1) for products
     size: int  # numbers that hold a state's sufficient statistics
+    parts: "tuple[Part, ...]" = ()  # of a product
+
+
+class Part(NamedTuple):
+    """One family of a product, and where its values and a state's statistics are. The prior of the i-th part begins at
+    prior[i, 0, 0]."""
+
+    family: str
+    rows: bool  # it is a family of rows, not of numbers
+    columns: slice
+    statistics: slice
 
 
 class ConjugateEmission(Emission, Protocol):
@@ -166,6 +177,11 @@ def join(*parts: Phi) -> Phi:
 def size(phi: Phi) -> int:
     """How many states φ is for."""
     return len(next(iter(fields(phi).values())))
+
+
+def sums_by_state(y: Array, states: IntArray, n_states: int) -> FloatArray:
+    """The rows of y, (T, D), added up for every state: (n_states, D)."""
+    return np.stack([np.bincount(states, weights=column, minlength=n_states) for column in y.T], axis=1)
 
 
 def real_values(y: Array, family: str) -> FloatArray:
