@@ -14,9 +14,6 @@ NORMAL_SERIES = [-1.0, -1.2, 1.5, 1.3, -0.8]
 SYMBOL_SERIES = [0, 0, 2, 1, 2]
 COUNT_SERIES = [2, 1, 9, 7, 3]
 ROW_SERIES = [[-1.0, 0.5], [-1.2, -0.2], [1.5, -0.8], [1.3, 0.9], [-0.8, 0.7]]
-ONES_SERIES = [[0, 1], [0, 0], [1, 1], [1, 0], [0, 0]]
-SHARES_SERIES = [[3, 0, 1], [2, 1, 1], [0, 4, 0], [0, 1, 2], [3, 1, 0]]
-MIXED_SERIES = [[0, -1.0, 0.5], [1, -1.2, -0.2], [0, 1.5, -0.8], [1, 1.3, 0.9], [0, -0.8, 0.7]]
 EMISSIONS = {
     "normal-mean": (ihmm.NormalMean(noise=0.7, mean=0.0, scale=1.5), NORMAL_SERIES),
     "normal": (ihmm.Normal(mean=0.0, strength=0.5, shape=2.0, rate=1.0), NORMAL_SERIES),
@@ -24,12 +21,6 @@ EMISSIONS = {
     "poisson": (ihmm.Poisson(shape=1.5, rate=0.3), COUNT_SERIES),
     "full": (ihmm.MultivariateNormal(2, 0.0, 0.5, 5.0, [[1.5, 0.5], [0.5, 1.0]]), ROW_SERIES),
     "diagonal": (ihmm.MultivariateNormal(2, 0.0, 0.5, 5.0, [1.5, 1.0], covariance="diagonal"), ROW_SERIES),
-    "bernoulli": (ihmm.Bernoulli(2, a=0.7, b=1.2), ONES_SERIES),
-    "multinomial": (ihmm.Multinomial(3, concentration=0.8, total=4), SHARES_SERIES),
-    "independent": (
-        ihmm.Independent(ihmm.Categorical(2), ihmm.Normal(0.0, 0.5, 3.0, 1.5), ihmm.NormalMean()),
-        MIXED_SERIES,
-    ),
 }
 THOROUGH = ("normal-mean", "normal", "categorical")  # the other families are tried with fewer priors and layouts
 PRIORS = {
@@ -43,6 +34,21 @@ FINITE_PRIORS = {
     "finite-sticky-free": ihmm.FinitePrior(3, ihmm.GammaPrior(2, 1), ihmm.GammaPrior(2, 1), ihmm.BetaPrior(2, 2)),
     "bayesian-hmm": ihmm.FinitePrior(3, gamma=None, concentration=2.0),
     "bayesian-hmm-sticky-free": ihmm.FinitePrior(3, None, ihmm.GammaPrior(2, 1), ihmm.BetaPrior(2, 2)),
+}
+# Families of several columns, tried in a file of their own
+COLUMNS = {
+    "bernoulli": (
+        ihmm.Bernoulli(3, a=0.4, b=0.6),
+        [[0, 1, 0], [0, 1, 0], [1, 1, 1], [1, 0, 1], [0, 0, 0]],
+    ),
+    "multinomial": (
+        ihmm.Multinomial(3, concentration=0.6, total=5),
+        [[4, 0, 1], [3, 1, 1], [0, 6, 0], [0, 3, 2], [5, 1, 0]],
+    ),
+    "independent": (
+        ihmm.Independent(ihmm.Categorical(2, 0.5), ihmm.Normal(0.0, 0.5, 3.0, 1.0), ihmm.NormalMean(0.7, scale=1.5)),
+        [[0, -1.0, 0.5], [1, -1.2, -0.2], [0, 1.5, -0.8], [1, 1.3, 0.9], [0, -0.8, 0.7]],
+    ),
 }
 LAYOUTS = {"one sequence": [5], "several sequences": [3, 2]}
 

@@ -126,7 +126,7 @@ class Independent(ConjugateEmission):
 
     @property
     def _n_columns(self) -> int:
-        return self._blocks[-1].columns.stop
+        return int(self._blocks[-1].columns.stop)
 
     @cached_property
     def _blocks(self) -> list["_Block"]:
