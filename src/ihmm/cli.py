@@ -354,7 +354,7 @@ def report(run: Path) -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--emission",
-    type=click.Choice(("ion-channel", "normal", "categorical", "poisson")),
+    type=click.Choice(("ion-channel", "normal", "categorical", "poisson", "bernoulli", "multinomial")),
     default="ion-channel",
     show_default=True,
     help="A recording of an ion channel with four levels, or a series drawn from the model.",
@@ -549,7 +549,10 @@ def _write_simulated(out: Path | None, emission: str, states: int | None, length
         columns = {"current": recording.y, "state": recording.states}
     else:
         simulated = ihmm.simulate(_example(emission, states), length, seed)
-        columns = {"value": simulated.y[0], "state": simulated.draw.states}
+        y = simulated.y[0]
+        y = y.astype(int) if (y == y.round()).all() else y
+        values = {"value": y} if y.ndim == 1 else {f"value{d}": column for d, column in enumerate(y.T)}
+        columns = {**values, "state": simulated.draw.states}
     pandas.DataFrame(columns).to_csv(sys.stdout if out is None else out, index=False, float_format="%.5f")
     if out is not None:
         click.echo(f"Written: {out}")
@@ -560,6 +563,8 @@ def _example(emission: str, states: int | None) -> "Model":
         "normal": ihmm.NormalMean(noise=0.5, mean=0.0, scale=4.0),
         "categorical": ihmm.Categorical(n_symbols=6, concentration=0.3),
         "poisson": ihmm.Poisson(shape=1.0, rate=0.1),
+        "bernoulli": ihmm.Bernoulli(n_features=8, a=0.5, b=0.5),
+        "multinomial": ihmm.Multinomial(n_categories=5, total=20),
     }
     rows: dict[str, Any] = {"concentration": 20.0, "stickiness": 0.95}  # states stay for some 20 steps
     prior = ihmm.HDPPrior(**rows) if states is None else ihmm.FinitePrior(n_states=states, gamma=None, **rows)
