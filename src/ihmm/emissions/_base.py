@@ -181,7 +181,12 @@ def size(phi: Phi) -> int:
 
 def sums_by_state(y: Array, states: IntArray, n_states: int) -> FloatArray:
     """The rows of y, (T, D), added up for every state: (n_states, D)."""
-    return np.stack([np.bincount(states, weights=column, minlength=n_states) for column in y.T], axis=1)
+    out = np.zeros((n_states, y.shape[1]))
+    order = np.argsort(states, kind="stable")
+    visited, first = np.unique(states[order], return_index=True)
+    if len(y):
+        out[visited] = np.add.reduceat(y[order], first, axis=0, dtype=np.float64)
+    return out
 
 
 def real_values(y: Array, family: str) -> FloatArray:

@@ -50,40 +50,33 @@ class Bernoulli(ConjugateEmission):
         return y.astype(self._dtype)
 
     def log_density(self, y: Array, phi: BernoulliPhi) -> FloatArray:
-        log_probs = np.hstack([np.log(phi.probs), np.log(_other(phi.probs))])
-        out: FloatArray = np.einsum("kd,td->kt", log_probs, np.hstack(self._ones_and_zeros(y)))
+        out: FloatArray = np.einsum("kd,td->kt", _log_both(phi), self._ones_and_zeros(y))
         return out.T
 
     def log_density_at(self, y: Array, states: IntArray, phi: BernoulliPhi) -> FloatArray:
-        ones, zeros = self._ones_and_zeros(y)
-        each = ones * np.log(phi.probs)[states] + zeros * np.log(_other(phi.probs))[states]
-        return np.asarray(each.sum(axis=1))
+        return np.asarray(np.einsum("td,td->t", self._ones_and_zeros(y), _log_both(phi)[states]))
 
     def log_marginal(self, y: Array) -> FloatArray:
-        ones, zeros = self._ones_and_zeros(y)
-        mass = self.a + self.b
-        return np.asarray(ones.sum(axis=1) * np.log(self.a / mass) + zeros.sum(axis=1) * np.log(self.b / mass))
+        log_both = np.log(np.repeat([self.a, self.b], self.n_features) / (self.a + self.b))
+        return np.asarray(self._ones_and_zeros(y) @ log_both)
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> BernoulliPhi:
-        nothing = np.zeros((n, self.n_features))
-        return self._draw(rng, nothing, nothing)
+        return self._draw(rng, np.zeros((n, 2 * self.n_features)))
 
     def resample(self, rng: np.random.Generator, y: Array, states: IntArray, n_states: int) -> BernoulliPhi:
-        return self._draw(rng, *(sums_by_state(part, states, n_states) for part in self._ones_and_zeros(y)))
+        return self._draw(rng, sums_by_state(self._ones_and_zeros(y), states, n_states))
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: BernoulliPhi) -> Array:
         y = rng.random((len(states), self.n_features)) < phi.probs[states]
         return y.reshape(len(states), *self._shape).astype(self._dtype)
 
     def log_prior(self, phi: BernoulliPhi) -> FloatArray:
-        log_beta = (self.a - 1) * np.log(phi.probs) + (self.b - 1) * np.log(_other(phi.probs))
-        return np.asarray((log_beta - betaln(self.a, self.b)).sum(axis=1))
+        powers = np.repeat([self.a - 1, self.b - 1], self.n_features)
+        return np.asarray(_log_both(phi) @ powers - self.n_features * betaln(self.a, self.b))
 
     def log_evidence(self, y: Array) -> float:
-        return sum(
-            float(betaln(self.a + n, self.b + m) - betaln(self.a, self.b))
-            for n, m in zip(*(part.sum(axis=0) for part in self._ones_and_zeros(y)), strict=True)
-        )
+        ones, zeros = np.split(self._ones_and_zeros(y).sum(axis=0), 2)
+        return float((betaln(self.a + ones, self.b + zeros) - betaln(self.a, self.b)).sum())
 
     def collapsed(self, y: Array) -> Collapsed:
         prior = np.tile([[self.a], [self.b]], self.n_features)
@@ -100,14 +93,17 @@ class Bernoulli(ConjugateEmission):
         """Several columns may have NaN among them; steps without any value do not come here."""
         return np.int64 if self.n_features == 1 else np.float64
 
-    def _ones_and_zeros(self, y: Array) -> tuple[FloatArray, FloatArray]:
-        """(T, D) each: 1.0 where the value is a 1, and where it is a 0; neither where it is missing."""
+    def _ones_and_zeros(self, y: Array) -> FloatArray:
+        """(T, 2D): 1.0 where a value is a 1, then where it is a 0; neither where it is missing."""
         rows = y.reshape(len(y), self.n_features)
-        return (rows == 1).astype(np.float64), (rows == 0).astype(np.float64)
+        return np.hstack([rows == 1, rows == 0]).astype(np.float64)
 
-    def _draw(self, rng: np.random.Generator, ones: FloatArray, zeros: FloatArray) -> BernoulliPhi:
-        return BernoulliPhi(dirichlet(rng, np.stack([self.a + ones, self.b + zeros], axis=-1))[..., 0])
+    def _draw(self, rng: np.random.Generator, counts: FloatArray) -> BernoulliPhi:
+        """Probabilities given how many ones and zeros there are, (K, 2D)."""
+        both = np.array([[self.a], [self.b]]) + counts.reshape(len(counts), 2, self.n_features)
+        return BernoulliPhi(dirichlet(rng, both.swapaxes(1, 2))[..., 0])
 
 
-def _other(probs: FloatArray) -> FloatArray:
-    return np.maximum(1 - probs, FLOOR)
+def _log_both(phi: BernoulliPhi) -> FloatArray:
+    """(K, 2D): log probability of a 1 in every column, then of a 0."""
+    return np.asarray(np.log(np.hstack([phi.probs, np.maximum(1 - phi.probs, FLOOR)])))

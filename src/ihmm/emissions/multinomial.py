@@ -13,6 +13,7 @@ from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission, sums_by_state
 
 LARGEST_COUNT = 2**53  # up to which floating-point numbers count in ones
+LOG_FACTORIALS = gammaln(np.arange(10_000) + 1.0)
 
 
 class MultinomialPhi(NamedTuple):
@@ -67,7 +68,7 @@ class Multinomial(ConjugateEmission):
         return out.T
 
     def log_density_at(self, y: IntArray, states: IntArray, phi: MultinomialPhi) -> FloatArray:
-        return np.asarray((y * np.log(phi.probs)[states]).sum(axis=1) + _log_orders(y))
+        return np.asarray(np.einsum("td,td->t", y.astype(np.float64), np.log(phi.probs)[states]) + _log_orders(y))
 
     def log_marginal(self, y: IntArray) -> FloatArray:
         return np.asarray(self._log_rises(y) + _log_orders(y))
@@ -102,4 +103,9 @@ class Multinomial(ConjugateEmission):
 
 def _log_orders(y: IntArray) -> FloatArray:
     """log of the number of orders in which the counts of a row can have come about."""
-    return np.asarray(gammaln(y.sum(axis=1) + 1.0) - gammaln(y + 1.0).sum(axis=1))
+    return np.asarray(_log_factorial(y.sum(axis=1)) - _log_factorial(y).sum(axis=1))
+
+
+def _log_factorial(n: IntArray) -> FloatArray:
+    small = n.size == 0 or n.max() < len(LOG_FACTORIALS)
+    return np.asarray(LOG_FACTORIALS[n] if small else gammaln(n + 1.0))
