@@ -1,6 +1,6 @@
 """What a family of emissions f(y | φ) with base measure H must be able to do. NumPy only: no numba needed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,10 +15,10 @@ class Emission(Protocol):
     """The density f(y | φ) of one step and the prior H of its parameter.
 
     The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array).
-    Nothing needs to be subclassed. `update`, `complete`, `log_marginal` and `log_density_at` may be left out; the last
-    three are then as here. Steps without any value never reach an emission, except for `validate`, which sees another
-    step's values in their place. A row with some of its values missing, NaN, does: refuse it in `validate`, or leave
-    those values out of the density everywhere.
+    Nothing needs to be subclassed. `update`, `column`, `complete`, `log_marginal` and `log_density_at` may be left out;
+    the last three are then as here. Steps without any value never reach an emission, except for `validate`, which sees
+    another step's values in their place. A row with some of its values missing, NaN, does: refuse it in `validate`, or
+    leave those values out of the density everywhere.
     """
 
     def validate(self, y: Array) -> Array:
@@ -47,6 +47,11 @@ class Emission(Protocol):
         It then takes the place of `resample`, which only makes the first φ of a chain and need not be exact.
         """
         return None  # a body, so that type checkers do not ask every emission for this method
+
+    def column(self, d: int) -> "tuple[Emission, Callable[[Phi], Phi]] | None":
+        """Optional, for pictures: the law of one column alone, an emission of one number a step, and how its parameter
+        is found in φ. None if there is no such law."""
+        return None
 
     def complete(self, rng: np.random.Generator, y: Array, states: IntArray, phi: Phi) -> Array:
         """Rows that have some of their values missing, with those drawn given the others. This default is for columns

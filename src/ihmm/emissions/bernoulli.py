@@ -1,6 +1,7 @@
 """Zeros and ones: each column is 1 with a probability of its own, which is Beta(a, b)."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -8,8 +9,8 @@ from scipy.special import betaln
 
 from ihmm import _checks
 from ihmm._random import FLOOR, dirichlet
-from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, ConjugateEmission, sums_by_state
+from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.emissions._base import Collapsed, ConjugateEmission, Emission, sums_by_state
 
 
 class BernoulliPhi(NamedTuple):
@@ -69,6 +70,9 @@ class Bernoulli(ConjugateEmission):
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: BernoulliPhi) -> Array:
         y = rng.random((len(states), self.n_features)) < phi.probs[states]
         return y.reshape(len(states), *self._shape).astype(self._dtype)
+
+    def column(self, d: int) -> tuple[Emission, Callable[[Phi], Phi]]:
+        return replace(self, n_features=1), lambda phi: BernoulliPhi(phi.probs[:, d : d + 1])
 
     def log_prior(self, phi: BernoulliPhi) -> FloatArray:
         powers = np.repeat([self.a - 1, self.b - 1], self.n_features)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, namedtuple
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from keyword import iskeyword
@@ -111,6 +111,15 @@ class Independent(ConjugateEmission):
             drawn = block.part.sample_observations(rng, states, block.phi(phi))
             out[:, block.columns] = drawn if drawn.ndim == 2 else drawn[:, None]
         return out
+
+    def column(self, d: int) -> tuple[Emission, Callable[[Phi], Phi]] | None:
+        block = next(block for block in self._blocks if d < block.columns.stop)
+        if block.step.ndim == 1:
+            return block.part, block.phi
+        if not provides(block.part, "column") or (own := block.part.column(d - block.columns.start)) is None:
+            return None
+        law, pick = own
+        return law, lambda phi: pick(block.phi(phi))
 
     def log_prior(self, phi: Phi) -> FloatArray:
         return np.asarray(np.sum([block.part.log_prior(block.phi(phi)) for block in self._blocks], axis=0))
