@@ -19,6 +19,7 @@ from ihmm import tables
 
 if TYPE_CHECKING:
     from ihmm._typing import Array
+    from ihmm.emissions import Emission
     from ihmm.model import Model
     from ihmm.posterior import Posterior
 
@@ -447,17 +448,18 @@ def warmup() -> None:
     begin = time.perf_counter()
     y, states = ihmm.datasets.ion_channel(length=60)[:2]
     for values in (y[:, None], states[:, None], 20 * states[:, None], y.reshape(-1, 2)):
-        _compile_for(values)
+        _compile_for(values, "auto")
+    _compile_for(y.reshape(-1, 2), ihmm.Independent(ihmm.Normal(), ihmm.Normal()))
     click.echo(f"Compiled in {time.perf_counter() - begin:.1f} s; what is compiled is kept on disk.")
 
 
 # Parts of commands
 
 
-def _compile_for(values: "Array") -> None:
+def _compile_for(values: "Array", emission: "str | Emission") -> None:
     from ihmm.model import model_for
 
-    model = model_for(values)
+    model = model_for(values, emission)
     for sampler in (ihmm.ParticleGibbs(), ihmm.Beam(), ihmm.DirectAssignment()):
         posterior = ihmm.sample(model, values, sampler=sampler, draws=2, tune=2, chains=1, init="auto", progress=False)
     posterior.smooth(values)

@@ -8,7 +8,7 @@ import pytest
 
 import ihmm
 from ihmm.emissions import Bernoulli, Categorical, Independent, Multinomial, MultivariateNormal, Normal, Poisson
-from ihmm.emissions._base import fields, rebuild
+from ihmm.emissions._base import REQUIRED, fields, rebuild
 
 MIXED = Independent(mode=Categorical(3), speed=Normal(), place=MultivariateNormal(2), on=Bernoulli(2))
 
@@ -163,6 +163,19 @@ def test_parts_that_cannot_be_integrated_out_are_left_to_other_samplers():
         ihmm.sample(gappy, y, sampler=ihmm.DirectAssignment(), **SETTINGS)
     y[3] = [np.nan, np.nan, 1]
     assert gappy.collapsed(gappy.observe(y)) is not None
+
+
+def test_a_part_without_closed_forms_is_named():
+    class Six:
+        """The methods every emission has, and no more."""
+
+    for name in REQUIRED:
+        setattr(Six, name, staticmethod(getattr(Normal(), name)))
+    model = ihmm.Model(Independent(Bernoulli(), level=Six()))
+    y = np.column_stack([np.arange(20) % 2, np.random.default_rng(0).normal(size=20)])
+    with pytest.raises(TypeError, match="which Six does not offer"):
+        ihmm.sample(model, y, sampler=ihmm.DirectAssignment(), **SETTINGS)
+    assert ihmm.sample(model, y, **SETTINGS).draws[0][-1].phi.level_mean.ndim == 1
 
 
 def test_values_that_a_part_refuses_are_found_by_their_step_and_column():

@@ -134,8 +134,9 @@ def test_symbols_that_never_share_a_stretch_are_split():
 ROWS = np.array([[-6.0, -4.0], [0.0, 3.0], [7.0, 9.0]])[LEVELS] + np.random.default_rng(4).normal(0, 0.5, (150, 2))
 
 GAPPY = np.where(np.arange(300).reshape(150, 2) % 7 == 0, np.nan, ROWS)
-ONES = np.random.default_rng(6).random((150, 8)) < np.array([[0.1] * 8, [0.1] * 4 + [0.9] * 4, [0.9] * 8])[LEVELS]
-SHARES = np.random.default_rng(7).multinomial(30, np.array([[7, 2, 1], [1, 8, 1], [2, 2, 6]])[LEVELS] / 10)
+OFTEN = np.repeat([[1, 1, 99], [1, 99, 1], [99, 1, 1]], 3, axis=1) / 100
+ONES = np.random.default_rng(6).random((150, 9)) < OFTEN[LEVELS]
+SHARES = np.random.default_rng(7).multinomial(99, np.array([[7, 2, 1], [1, 8, 1], [2, 2, 6]])[LEVELS] / 10)
 MIXED = np.column_stack([LEVELS == 2, GAPPY])  # a symbol and two numbers
 
 
@@ -147,7 +148,7 @@ MIXED = np.column_stack([LEVELS == 2, GAPPY])  # a symbol and two numbers
         (ihmm.MultivariateNormal(2), ROWS),
         (ihmm.MultivariateNormal(2, covariance="diagonal"), ROWS),
         (ihmm.MultivariateNormal(2, covariance="diagonal"), GAPPY),
-        (ihmm.Bernoulli(8), ONES),
+        (ihmm.Bernoulli(9), ONES),
         (ihmm.Multinomial(3), SHARES),
         (ihmm.Independent(ihmm.Categorical(2), ihmm.Normal(), ihmm.NormalMean(0.5, scale=5.0)), MIXED),
     ],

@@ -9,6 +9,7 @@ from ihmm._typing import Array, FloatArray, IntArray, Phi
 
 MARGINAL_DRAWS = 256
 LARGEST = 1e150  # of which the square is still a number
+REQUIRED = ("validate", "log_density", "sample_prior", "resample", "sample_observations", "log_prior")  # of an emission
 
 
 class Emission(Protocol):

@@ -12,7 +12,7 @@ import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.emissions import _base
-from ihmm.emissions._base import Collapsed, ConjugateEmission, Emission, Part, fields, provides, rebuild, size
+from ihmm.emissions._base import REQUIRED, Collapsed, ConjugateEmission, Emission, Part, fields, provides, rebuild, size
 
 Steps = BoolArray | slice
 
@@ -42,13 +42,14 @@ class Independent(ConjugateEmission):
         if not self.parts:
             raise ValueError("Independent needs parts, such as Independent(ihmm.Categorical(3), ihmm.Normal())")
         for name, part in zip(self.names, self.parts, strict=True):
-            if isinstance(part, type | Independent) or not provides(part, "sample_observations"):
+            if isinstance(part, type | Independent) or not all(provides(part, method) for method in REQUIRED):
                 raise TypeError(f"Independent takes emissions such as ihmm.Normal() as its parts, got {part!r}")
             if self.names.count(name) > 1 or not name.isidentifier() or iskeyword(name):
                 raise ValueError(f"Independent needs a different name for every part, without spaces, got {name!r}")
 
     def __repr__(self) -> str:
-        return f"Independent({', '.join(f'{block.name}={block.part!r}' for block in self._blocks)})"
+        named = (f"{name}={part!r}" for name, part in zip(self.names, self.parts, strict=True))
+        return f"Independent({', '.join(named)})"
 
     def validate(self, y: Array) -> FloatArray:
         values = y.reshape(len(y), -1).astype(np.float64)

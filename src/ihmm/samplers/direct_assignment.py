@@ -42,13 +42,15 @@ class DirectAssignment:
     """Collapsed Gibbs, O(T·K) a pass. Simple and slow to mix: neighbours in time hold each other in place."""
 
     def check(self, model: Model, data: Data) -> None:
-        name = type(model.emission).__name__
-        if not provides(model.emission, "collapsed"):
-            raise TypeError(
-                f"DirectAssignment integrates φ out, which {name} does not offer (it has no method `collapsed`); "
-                "use ParticleGibbs or Beam"
-            )
+        for part in getattr(model.emission, "parts", (model.emission,)):
+            if not provides(part, "collapsed"):
+                name = type(part).__name__
+                raise TypeError(
+                    f"DirectAssignment integrates φ out, which {name} does not offer (it has no method `collapsed`); "
+                    "use ParticleGibbs or Beam"
+                )
         if model.collapsed(data) is None:
+            name = type(model.emission).__name__
             raise ValueError(
                 f"DirectAssignment integrates φ out, which {name} cannot do when single values of a row are missing; "
                 "use ParticleGibbs or Beam"
