@@ -47,7 +47,7 @@ COLUMNS = {
     ),
     "independent": (
         ihmm.Independent(ihmm.Categorical(2, 0.5), ihmm.Normal(0.0, 0.5, 3.0, 1.0), ihmm.NormalMean(0.7, scale=1.5)),
-        [[0, -1.0, 0.5], [1, -1.2, -0.2], [0, 1.5, -0.8], [1, 1.3, 0.9], [0, -0.8, 0.7]],
+        [[0, -1.0, 1.6], [1, -1.2, -1.5], [0, 1.5, 0.4], [1, 1.3, 1.9], [0, -0.8, 0.7]],
     ),
 }
 LAYOUTS = {"one sequence": [5], "several sequences": [3, 2]}
