@@ -37,6 +37,12 @@ def test_marginal_is_scipys_and_evidence_the_chain_of_marginals(y):
     np.testing.assert_allclose(EMISSION.log_marginal(y), expected, rtol=1e-9, atol=1e-9)
 
 
+def test_counts_may_come_as_reals():
+    y, phi = np.array([[3, 0, 1], [20_000, 5, 7]]), EMISSION.sample_prior(np.random.default_rng(0), 2)
+    assert EMISSION.validate(y.astype(float)).dtype == np.int64
+    np.testing.assert_array_equal(EMISSION.log_density(y.astype(float), phi), EMISSION.log_density(y, phi))
+
+
 def test_a_row_of_zeros_says_nothing():
     y, phi = np.zeros((1, 3), int), EMISSION.sample_prior(np.random.default_rng(0), 5)
     np.testing.assert_array_equal(EMISSION.log_density(y, phi), np.zeros((1, 5)))

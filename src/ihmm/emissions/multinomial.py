@@ -106,6 +106,6 @@ def _log_orders(y: IntArray) -> FloatArray:
     return np.asarray(_log_factorial(y.sum(axis=1)) - _log_factorial(y).sum(axis=1))
 
 
-def _log_factorial(n: IntArray) -> FloatArray:
+def _log_factorial(n: Array) -> FloatArray:
     small = n.size == 0 or n.max() < len(LOG_FACTORIALS)
-    return np.asarray(LOG_FACTORIALS[n] if small else gammaln(n + 1.0))
+    return np.asarray(LOG_FACTORIALS[n.astype(np.int64)] if small else gammaln(n + 1.0))
