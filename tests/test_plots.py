@@ -522,6 +522,33 @@ def test_columns_that_cannot_be_drawn_are_refused(wide, posterior):
         plots.emissions(odd)
 
 
+MIXED = ihmm.Independent(
+    mode=ihmm.Categorical(3), speed=ihmm.Normal(), on=ihmm.Bernoulli(2), place=ihmm.MultivariateNormal(2)
+)
+
+
+def test_columns_of_several_kinds_are_drawn_each_by_its_own_law():
+    y = ihmm.simulate(ihmm.Model(MIXED), 80, seed=1).y[0]
+    y[3, 0] = y[5, 2] = np.nan
+    y[:, 5] = np.nan
+    mixed = draw_some(ihmm.Model(MIXED, MODEL.prior), y)
+    n_states = mixed.summary().n_states
+    bars = plots.emissions(mixed, column=0)
+    assert bars.get_ylabel() == "probability"
+    assert len(bars.patches) == 3 * (1 + n_states)
+    for column, whole in ((1, False), (2, True), (3, True), (4, False)):
+        ax = plots.emissions(mixed, column=column)
+        assert ax.get_ylabel() == ("probability" if whole else "density")
+        grid, curve = ax.lines[0].get_data()  # all states together
+        if whole:
+            assert curve.sum() == pytest.approx(1)
+        else:  # some of it lies beyond the data
+            assert 0.7 < np.trapezoid(curve, grid) < 1.01
+    with pytest.raises(ValueError, match="a column of Independent cannot be drawn"):
+        plots.emissions(mixed, column=5)  # which has no value
+    plots.overview(mixed)
+
+
 # Dwell times and co-assignment
 
 

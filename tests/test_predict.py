@@ -247,6 +247,16 @@ def test_missing_symbols_are_imputed_as_symbols():
     assert set(np.unique(imputed.y)) <= {0, 1}
 
 
+def test_what_stands_in_for_a_missing_step_is_not_imputed():
+    """The first row stands in for it, and has a gap itself."""
+    y = np.random.default_rng(0).normal(size=(20, 2))
+    y[0, 1] = y[7] = np.nan
+    imputed = fit(ihmm.Model(ihmm.MultivariateNormal(2)), y).impute()
+    assert imputed.steps.tolist() == [0, 7]
+    assert (imputed.y[:, 0, 0] == y[0, 0]).all()
+    assert len(np.unique(imputed.y[:, 1, 0])) == len(imputed.y)
+
+
 @pytest.mark.slow
 def test_imputed_values_cover_the_truth_at_the_nominal_rate():
     """A fifth of the values deleted at random and a gap of 200: still four states, and honest intervals."""

@@ -161,6 +161,16 @@ def test_one_state_is_one_state(single):
     assert words(report.render(single)).startswith("Hidden states Hidden states 1 state; 95 %")
 
 
+def test_columns_of_several_kinds_have_a_figure_each_and_shares_have_none():
+    emission = ihmm.Independent(mode=ihmm.Categorical(3), speed=ihmm.Normal(), shares=ihmm.Multinomial(2))
+    y = ihmm.simulate(ihmm.Model(emission), 80, seed=1).y[0]
+    page = words(report.render(draw_some(ihmm.Model(emission), y), names=["mode", "speed", "left", "right"]))
+    assert [f"Observations by state: {name}" in page for name in ("mode", "speed", "left", "right")] == [1, 1, 0, 0]
+    assert "speed_mean" in page
+    ones = draw_some(ihmm.Model(ihmm.Bernoulli(2)), y[:, :2] > 0)
+    assert "probs of wet" in words(report.render(ones, names=["wet", "warm"]))
+
+
 def test_names_stand_where_columns_are_meant(wide):
     header = tables(report.render(wide, names=["force", "torque", "angle"]))[0][0]
     assert header[4:8] == ["mean of force", "mean of torque", "mean of angle", "covariance of force"]

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from ihmm.chain import resume as resume
     from ihmm.chain import sample as sample
     from ihmm.emissions import Autoregressive as Autoregressive
+    from ihmm.emissions import Bernoulli as Bernoulli
     from ihmm.emissions import Categorical as Categorical
     from ihmm.emissions import ConjugateEmission as ConjugateEmission
     from ihmm.emissions import Emission as Emission
+    from ihmm.emissions import Independent as Independent
+    from ihmm.emissions import Multinomial as Multinomial
     from ihmm.emissions import MultivariateNormal as MultivariateNormal
     from ihmm.emissions import Normal as Normal
     from ihmm.emissions import NormalMean as NormalMean
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Autoregressive": "ihmm.emissions",
     "Beam": "ihmm.samplers",
+    "Bernoulli": "ihmm.emissions",
     "BetaPrior": "ihmm.priors",
     "Blocked": "ihmm.samplers",
     "Categorical": "ihmm.emissions",
@@ -52,8 +56,10 @@ _HOME = {
     "GammaPrior": "ihmm.priors",
     "GreedySplitMerge": "ihmm.moves",
     "HDPPrior": "ihmm.priors",
+    "Independent": "ihmm.emissions",
     "InfiniteHMM": "ihmm.estimator",
     "Model": "ihmm.model",
+    "Multinomial": "ihmm.emissions",
     "MultivariateNormal": "ihmm.emissions",
     "Normal": "ihmm.emissions",
     "NormalMean": "ihmm.emissions",

@@ -8,7 +8,9 @@ import numpy as np
 
 from ihmm import summaries
 from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.emissions import Emission, Normal
 from ihmm.emissions._base import fields, provides
+from ihmm.emissions.normal import NormalPhi
 from ihmm.model import Draw
 from ihmm.posterior import Posterior
 
@@ -63,38 +65,60 @@ def sweeps(posterior: Posterior, name: str) -> tuple[dict[int, FloatArray], int]
 # Densities
 
 
-def observations(posterior: Posterior, column: int | None = None) -> tuple[Array, Density]:
+class Observed(NamedTuple):
     """The values of a column, those that are missing left out, and the density that is theirs."""
+
+    values: Array
+    density: Density
+    n_symbols: int | None  # if they are symbols
+
+
+def observations(posterior: Posterior, column: int | None = None) -> Observed:
     data, emission = posterior.data, posterior.model.emission
     n_columns = 1 if data.y.ndim == 1 else data.y.shape[1]
     if column is not None and not 0 <= column < n_columns:
         raise ValueError(f"column must be from 0 to {n_columns - 1}, got {column!r}")
-    if data.y.ndim == 1 and has_density(posterior):
-        return (data.y if data.missing is None else data.y[~data.missing]), emission.log_density
-    if not has_density(posterior):
+    if not has_density(posterior, column or 0):
         raise ValueError(
             f"a column of {type(emission).__name__} cannot be drawn: φ needs the fields mean and variance or "
-            "covariance, and a density that does not depend on the past"
+            "covariance, or the emission a method `column`, and a density that does not depend on the past"
         )
+    if data.y.ndim == 1:
+        known = data.y if data.missing is None else data.y[~data.missing]
+        return Observed(known, emission.log_density, alphabet(posterior))
+    found = _law(posterior, column or 0)
+    assert found is not None  # it has a density
+    law, pick = found
     values = data.values[:, column or 0]
-    return values[~np.isnan(values)], partial(_normal_marginal, column or 0)
+    return Observed(
+        law.validate(values[~np.isnan(values)]),
+        lambda y, phi: law.log_density(y, pick(phi)),
+        getattr(law, "n_symbols", None),
+    )
 
 
-def has_density(posterior: Posterior) -> bool:
-    """Whether the density of single columns is known."""
+def has_density(posterior: Posterior, column: int = 0) -> bool:
+    """Whether a column has values, and its density is known and does not depend on the past."""
     if provides(posterior.model.emission, "with_past"):
         return False
-    names = set(posterior.summary().parameters)
-    return posterior.data.y.ndim == 1 or ("mean" in names and bool(names & {"variance", "covariance"}))
+    return posterior.data.y.ndim == 1 or _law(posterior, column) is not None
 
 
-def _normal_marginal(column: int, y: FloatArray, phi: Phi) -> FloatArray:
+def _law(posterior: Posterior, column: int) -> tuple[Emission, Callable[[Phi], Phi]] | None:
+    """The emission's own law of one of several columns, or a normal one if its φ looks like that."""
+    emission, names = posterior.model.emission, set(posterior.summary().parameters)
+    if np.isnan(posterior.data.values[:, column]).all():
+        return None
+    if provides(emission, "column"):
+        return emission.column(column)
+    normal = "mean" in names and names & {"variance", "covariance"}
+    return (Normal(), partial(_normal, column)) if normal else None
+
+
+def _normal(column: int, phi: Phi) -> NormalPhi:
     named = fields(phi)
-    mean = named["mean"][:, column]
     variance = named["variance" if "variance" in named else "covariance"][:, column]
-    if variance.ndim == 2:
-        variance = variance[:, column]
-    return np.asarray(-0.5 * ((y[:, None] - mean) ** 2 / variance + np.log(2 * np.pi * variance)))
+    return NormalPhi(named["mean"][:, column], variance[:, column] if variance.ndim == 2 else variance)
 
 
 class Densities(NamedTuple):
@@ -107,7 +131,7 @@ class Densities(NamedTuple):
 
 
 def densities(posterior: Posterior, observed: Array, density: Density) -> Densities:
-    whole = _counted(posterior)
+    whole = _counted(posterior, observed)
     if whole:
         low, high = int(observed.min()), int(observed.max())
         width = 1 + (high - low) // 200
@@ -131,9 +155,8 @@ def by_state(posterior: Posterior, y: Array, density: Density) -> FloatArray:
     return np.array(curves)
 
 
-def _counted(posterior: Posterior) -> bool:
+def _counted(posterior: Posterior, y: Array) -> bool:
     """Whether the density is one on whole numbers: the emission keeps them as integers, or has a rate as its φ."""
-    y = posterior.data.y
     return y.dtype.kind in "iu" or (set(posterior.summary().parameters) == {"rate"} and bool(np.all(y == np.floor(y))))
 
 

@@ -19,6 +19,7 @@ from ihmm import tables
 
 if TYPE_CHECKING:
     from ihmm._typing import Array
+    from ihmm.emissions import Emission
     from ihmm.model import Model
     from ihmm.posterior import Posterior
 
@@ -355,7 +356,7 @@ def report(run: Path) -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--emission",
-    type=click.Choice(("ion-channel", "normal", "categorical", "poisson")),
+    type=click.Choice(("ion-channel", "normal", "categorical", "poisson", "bernoulli", "multinomial")),
     default="ion-channel",
     show_default=True,
     help="A recording of an ion channel with four levels, or a series drawn from the model.",
@@ -448,17 +449,18 @@ def warmup() -> None:
     begin = time.perf_counter()
     y, states = ihmm.datasets.ion_channel(length=60)[:2]
     for values in (y[:, None], states[:, None], 20 * states[:, None], y.reshape(-1, 2)):
-        _compile_for(values)
+        _compile_for(values, "auto")
+    _compile_for(y.reshape(-1, 2), ihmm.Independent(ihmm.Normal(), ihmm.Normal()))
     click.echo(f"Compiled in {time.perf_counter() - begin:.1f} s; what is compiled is kept on disk.")
 
 
 # Parts of commands
 
 
-def _compile_for(values: "Array") -> None:
+def _compile_for(values: "Array", emission: "str | Emission") -> None:
     from ihmm.model import model_for
 
-    model = model_for(values)
+    model = model_for(values, emission)
     for sampler in (ihmm.ParticleGibbs(), ihmm.Beam(), ihmm.DirectAssignment()):
         posterior = ihmm.sample(model, values, sampler=sampler, draws=2, tune=2, chains=1, init="auto", progress=False)
     posterior.smooth(values)
@@ -550,7 +552,10 @@ def _write_simulated(out: Path | None, emission: str, states: int | None, length
         columns = {"current": recording.y, "state": recording.states}
     else:
         simulated = ihmm.simulate(_example(emission, states), length, seed)
-        columns = {"value": simulated.y[0], "state": simulated.draw.states}
+        y = simulated.y[0]
+        y = y.astype(int) if (y == y.round()).all() else y
+        values = {"value": y} if y.ndim == 1 else {f"value{d}": column for d, column in enumerate(y.T)}
+        columns = {**values, "state": simulated.draw.states}
     pandas.DataFrame(columns).to_csv(sys.stdout if out is None else out, index=False, float_format="%.5f")
     if out is not None:
         click.echo(f"Written: {out}")
@@ -561,6 +566,8 @@ def _example(emission: str, states: int | None) -> "Model":
         "normal": ihmm.NormalMean(noise=0.5, mean=0.0, scale=4.0),
         "categorical": ihmm.Categorical(n_symbols=6, concentration=0.3),
         "poisson": ihmm.Poisson(shape=1.0, rate=0.1),
+        "bernoulli": ihmm.Bernoulli(n_features=8, a=0.5, b=0.5),
+        "multinomial": ihmm.Multinomial(n_categories=5, total=20),
     }
     rows: dict[str, Any] = {"concentration": 20.0, "stickiness": 0.95}  # states stay for some 20 steps
     prior = ihmm.HDPPrior(**rows) if states is None else ihmm.FinitePrior(n_states=states, gamma=None, **rows)

@@ -9,7 +9,7 @@ import numpy as np
 from ihmm import _checks
 from ihmm._threads import in_threads
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
-from ihmm.emissions._base import Collapsed, Emission, log_density_at, log_marginal, provides
+from ihmm.emissions._base import REQUIRED, Collapsed, Emission, log_density_at, log_marginal, provides
 from ihmm.emissions.choose import choose
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.sequences import Sequences
@@ -146,7 +146,7 @@ class Model:
     def __post_init__(self) -> None:
         if isinstance(self.emission, type):
             raise TypeError(f"emission must be an instance, got the class; call it: {self.emission.__name__}(…)")
-        missing = [name for name in _EMISSION_METHODS if not provides(self.emission, name)]
+        missing = [name for name in REQUIRED if not provides(self.emission, name)]
         if missing:
             raise TypeError(
                 f"emission must be an Emission such as ihmm.Normal(), got {self.emission!r}, "
@@ -214,16 +214,6 @@ class Model:
         values = np.array(collapsed.values)
         values[data.silent] = np.nan
         return collapsed._replace(values=values)
-
-
-_EMISSION_METHODS = (
-    "validate",
-    "log_density",
-    "sample_prior",
-    "resample",
-    "sample_observations",
-    "log_prior",
-)
 
 
 def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int = 1) -> Model:

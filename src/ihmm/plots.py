@@ -176,14 +176,14 @@ def emissions(posterior: Posterior, ax: Axes | None = None, *, column: int | Non
     """The density of every state, times its share of the steps, over the histogram of the data.
 
     The line for all states together has a 95 % band. Counts have steps in place of curves and symbols bars; the
-    family's own density is used, whatever it is. Of several columns one is shown, the first if not said otherwise: its
-    normal density, from the fields mean and variance or covariance of φ.
+    family's own density is used, whatever it is. Of several columns one is shown, the first if not said otherwise, by
+    the emission's law of that `column`, or by a normal one if φ has the fields mean and variance or covariance.
     """
-    observed, density = observations(posterior, column)
+    observed, density, n_symbols = observations(posterior, column)
     ax = _axes(ax)
     found = posterior.summary()
-    if alphabet(posterior):
-        _draw_bars(ax, posterior, observed, density)
+    if n_symbols:
+        _draw_bars(ax, posterior, observed, density, n_symbols)
     else:
         _draw_densities(ax, posterior, observed, density)
     ax.set_xlabel("observation" if posterior.data.y.ndim == 1 else f"column {column or 0}")
@@ -643,8 +643,7 @@ def _draw_densities(ax: Axes, posterior: Posterior, observed: Array, density: De
         ax.plot(grid, curve, color=colour, linewidth=1.6, drawstyle=draw_style)
 
 
-def _draw_bars(ax: Axes, posterior: Posterior, observed: Array, density: Density) -> None:
-    n_symbols = alphabet(posterior) or 0
+def _draw_bars(ax: Axes, posterior: Posterior, observed: Array, density: Density, n_symbols: int) -> None:
     symbols = np.arange(n_symbols)
     ax.bar(symbols, np.bincount(observed, minlength=n_symbols) / len(observed), width=0.9, color=PALE)
     curves = by_state(posterior, symbols.astype(observed.dtype), density)

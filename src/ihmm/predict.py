@@ -250,7 +250,7 @@ class Imputed(Samples):
 def impute(model: Model, data: Data, items: Iterable[Labelled]) -> Imputed:
     """Draw what is missing given the states and parameters of each draw."""
     missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
-    partly = np.asarray(np.isnan(data.y.reshape(len(data.y), -1)).any(axis=1))
+    partly = np.asarray(np.isnan(data.y.reshape(len(data.y), -1)).any(axis=1)) & ~missing
     steps = np.flatnonzero(missing | partly)
     if steps.size and provides(model.emission, "with_past"):
         raise ValueError(

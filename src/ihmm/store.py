@@ -599,12 +599,19 @@ class _UnknownClassError(Exception):
 def _encode(value: Any) -> Any:
     """A value as JSON; of an object that is not ours, only the name of its class."""
     if _CLASSES.get(type(value).__name__) is type(value):
-        return {"class": type(value).__name__} | {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
+        return {"class": type(value).__name__} | {name: _encode(item) for name, item in _arguments(value).items()}
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if isinstance(value, (list, tuple)):
         return [_encode(item) for item in value]
     return value if value is None or isinstance(value, (bool, int, float, str)) else {"foreign": type(value).__name__}
+
+
+def _arguments(value: Any) -> dict[str, Any]:
+    """What its class makes the same object of."""
+    if isinstance(value, emissions.Independent):
+        return dict(zip(value.names, value.parts, strict=True))
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _decode(value: Any) -> Any:

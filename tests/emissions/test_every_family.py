@@ -6,7 +6,18 @@ from scipy import stats
 from scipy.special import gammaln
 
 import ihmm
-from ihmm.emissions import Autoregressive, Categorical, Emission, MultivariateNormal, Normal, NormalMean, Poisson
+from ihmm.emissions import (
+    Autoregressive,
+    Bernoulli,
+    Categorical,
+    Emission,
+    Independent,
+    Multinomial,
+    MultivariateNormal,
+    Normal,
+    NormalMean,
+    Poisson,
+)
 from ihmm.emissions._base import join, take
 from ihmm.model import Model
 from reference.verdicts import assert_mean
@@ -21,6 +32,8 @@ ONE_NUMBER = [
     Categorical(6, concentration=0.3),
     Poisson(),
     Poisson(shape=3.5, rate=0.2),
+    Bernoulli(),
+    Bernoulli(1, a=0.3, b=4.0),
 ]
 SEVERAL_NUMBERS = [
     MultivariateNormal(1, strength=1.0),
@@ -28,6 +41,12 @@ SEVERAL_NUMBERS = [
     MultivariateNormal(3, [1.0, -2.0, 0.0], 2.0, 5.5, [[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.7]]),
     MultivariateNormal(2, strength=1.0, dof=6.0, covariance="diagonal"),
     MultivariateNormal(3, [1.0, -2.0, 0.0], 2.0, 5.5, [2.0, 1.0, 0.7], covariance="diagonal"),
+    Bernoulli(4, a=0.7, b=2.0),
+    Multinomial(3, total=5),
+    Multinomial(4, concentration=0.4, total=2),
+    Independent(Normal()),
+    Independent(Categorical(3), Normal(strength=1.0), MultivariateNormal(2, strength=1.0, dof=6.0)),
+    Independent(wet=Bernoulli(2), seen=Poisson(shape=2.0), kinds=Multinomial(3, total=4)),
 ]
 WITH_A_PAST = [
     Autoregressive(1, strength=1.0, precision=10.0),

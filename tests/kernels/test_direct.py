@@ -5,9 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ihmm.emissions import Categorical, MultivariateNormal, Normal, NormalMean, Poisson
+from ihmm.emissions import (
+    Bernoulli,
+    Categorical,
+    Independent,
+    Multinomial,
+    MultivariateNormal,
+    Normal,
+    NormalMean,
+    Poisson,
+)
 from ihmm.kernels import direct
-from ihmm.samplers.direct_assignment import FAMILIES
+from ihmm.samplers.direct_assignment import compiled_family
 
 QUICK = settings(max_examples=40, deadline=None, derandomize=True)
 EMISSIONS = [
@@ -17,7 +26,11 @@ EMISSIONS = [
     Poisson(2.0, 0.3),
     MultivariateNormal(3, [1.0, 0.0, -2.0], 0.5, 5.5, [[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.7]]),
     MultivariateNormal(3, [1.0, 0.0, -2.0], 0.5, 5.5, [2.0, 1.0, 0.7], covariance="diagonal"),
+    Bernoulli(1, 0.6, 2.0),
+    Bernoulli(3, 0.6, 2.0),
+    Multinomial(3, 0.7, total=5),
 ]
+EMISSIONS.append(Independent(*EMISSIONS))
 every_family = pytest.mark.parametrize("emission", EMISSIONS, ids=repr)
 
 
@@ -30,7 +43,7 @@ def observations(emission, n, seed):
 def log_predictive(emission, y):
     """log p(the last of y | those before), by way of the sufficient statistics."""
     collapsed = emission.collapsed(y)
-    family, statistics = FAMILIES[collapsed.family], np.zeros((1, collapsed.size))
+    family, statistics = compiled_family(collapsed), np.zeros((1, collapsed.size))
     direct.gather_statistics(family, statistics, collapsed.values[:-1], np.zeros(len(y) - 1, np.int64))
     return direct.log_predictive(family, collapsed.prior, statistics[0], collapsed.values, len(y) - 1)
 
@@ -48,7 +61,7 @@ def test_the_predictive_is_the_ratio_of_evidences(emission, n, seed):
 def test_every_state_is_given_its_own_observations(emission):
     y, states = observations(emission, 30, seed=1)
     collapsed = emission.collapsed(y)
-    family = FAMILIES[collapsed.family]
+    family = compiled_family(collapsed)
     together = np.zeros((4, collapsed.size))
     direct.gather_statistics(family, together, collapsed.values, states)
     for k in range(4):
@@ -63,7 +76,7 @@ def test_every_state_is_given_its_own_observations(emission):
 def test_an_observation_taken_away_again_leaves_no_trace(emission):
     y, _ = observations(emission, 20, seed=2)
     collapsed = emission.collapsed(y)
-    family, statistic = FAMILIES[collapsed.family], np.zeros(collapsed.size)
+    family, statistic = compiled_family(collapsed), np.zeros(collapsed.size)
     history = [statistic.copy()]
     for t in range(20):
         direct.change_statistics(family, statistic, collapsed.values, t, 1.0)
@@ -75,8 +88,16 @@ def test_an_observation_taken_away_again_leaves_no_trace(emission):
     assert not statistic.any()
 
 
-def test_columns_with_missing_values_are_judged_by_the_others():
-    emission = EMISSIONS[-1]
+@pytest.mark.parametrize(
+    "emission",
+    [
+        EMISSIONS[5],
+        Bernoulli(3, 0.6, 2.0),
+        Independent(Normal(), Categorical(4), EMISSIONS[5], Bernoulli(2), Poisson()),
+    ],
+    ids=repr,
+)
+def test_columns_with_missing_values_are_judged_by_the_others(emission):
     y, _ = observations(emission, 25, seed=3)
     y[np.random.default_rng(4).random(y.shape) < 0.3] = np.nan
     y[7] = np.nan
@@ -91,7 +112,7 @@ def test_a_step_that_is_missing_is_worth_nothing(emission):
     collapsed = emission.collapsed(y)
     values = np.array(collapsed.values)
     values[3] = np.nan
-    family, statistics = FAMILIES[collapsed.family], np.zeros((1, collapsed.size))
+    family, statistics = compiled_family(collapsed), np.zeros((1, collapsed.size))
     direct.gather_statistics(family, statistics, values, np.zeros(10, np.int64))
     assert statistics[0, 0] == 9
     assert direct.log_predictive(family, collapsed.prior, statistics[0], values, 3) == 0.0

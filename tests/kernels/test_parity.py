@@ -15,7 +15,17 @@ import numpy as np
 import pytest
 
 import ihmm.kernels
-from ihmm.emissions import Autoregressive, Categorical, MultivariateNormal, Normal, NormalMean, Poisson
+from ihmm.emissions import (
+    Autoregressive,
+    Bernoulli,
+    Categorical,
+    Independent,
+    Multinomial,
+    MultivariateNormal,
+    Normal,
+    NormalMean,
+    Poisson,
+)
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
 from ihmm.kernels import conditionals, counts, csmc, draws, forward_backward, sticks
 from ihmm.model import Hyper, Model
@@ -182,11 +192,15 @@ def pass_cases():
     mean, normal, symbols, counts = NormalMean(0.5, scale=3.0), Normal(), Categorical(7), Poisson()
     full, diagonal = MultivariateNormal(2), MultivariateNormal(2, covariance="diagonal")
     autoregressive = Autoregressive(2)
+    ones, shares, mixed = Bernoulli(2), Multinomial(2), Independent(Normal(), Bernoulli(), NormalMean())
     form = {
         symbols: lambda part: np.round(abs(part)),
         counts: lambda part: np.round(abs(part)),
         full: lambda part: np.stack([part, part[::-1]], axis=1),
         diagonal: lambda part: np.stack([part, part[::-1]], axis=1),
+        ones: lambda part: np.stack([part > 0, part > 2], axis=1),
+        shares: lambda part: np.round(abs(np.stack([part, part[::-1]], axis=1))),
+        mixed: lambda part: np.stack([part, part > 0, part[::-1]], axis=1),
     }
     for i, (emission, prior, sampler) in enumerate(
         [
@@ -204,6 +218,9 @@ def pass_cases():
             (full, infinite, DirectAssignment()),
             (diagonal, infinite, DirectAssignment()),
             (autoregressive, infinite, DirectAssignment()),
+            (ones, infinite, DirectAssignment()),
+            (shares, infinite, DirectAssignment()),
+            (mixed, infinite, DirectAssignment()),
         ]
     ):
         model = Model(emission, prior)
@@ -261,6 +278,9 @@ def move_cases():
             (MultivariateNormal(2), rows),
             (MultivariateNormal(2, covariance="diagonal"), rows),
             (Autoregressive(1, 2), rows),
+            (Bernoulli(2), rows > 0),
+            (Multinomial(2), np.round(5 * abs(rows))),
+            (Independent(Categorical(2), MultivariateNormal(2)), np.column_stack([real > 1, rows])),
         ]
     ):
         model = Model(emission, HDPPrior(stickiness=0.3))

@@ -14,10 +14,12 @@ from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.direct import gather_statistics
 from ihmm.model import Hyper
 from ihmm.samplers import Path
-from ihmm.samplers.direct_assignment import FAMILIES
-from reference.cases import EMISSIONS
+from ihmm.samplers.direct_assignment import compiled_family
+from reference.cases import COLUMNS, EMISSIONS
 
 HYPER = Hyper(gamma=1.7, concentration=2.5, stickiness=0.4)
+FAMILIES = EMISSIONS | COLUMNS
+every_family = pytest.mark.parametrize(("emission", "series"), FAMILIES.values(), ids=FAMILIES)
 
 
 def log_joint(model, data, states, beta, hyper=HYPER):
@@ -35,7 +37,7 @@ def log_joint(model, data, states, beta, hyper=HYPER):
     return total + sum(model.emission.log_evidence(data.y[states == k]) for k in range(n_states))
 
 
-@pytest.mark.parametrize(("emission", "series"), EMISSIONS.values(), ids=EMISSIONS)
+@every_family
 def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, series):
     rng = np.random.default_rng(1)
     model = ihmm.Model(emission)
@@ -44,11 +46,11 @@ def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, se
     beta = rng.dirichlet(np.ones(5))
     collapsed = emission.collapsed(data.y)
     statistics = np.zeros((4, collapsed.size))
-    gather_statistics(FAMILIES[collapsed.family], statistics, collapsed.values, states)
+    gather_statistics(compiled_family(collapsed), statistics, collapsed.values, states)
     counts = count_transitions(states, data.offsets, 4)
     for a, b in itertools.combinations(range(4), 2):
         gain = split_merge.merge_gain(
-            FAMILIES[collapsed.family], collapsed.prior, statistics, counts, beta[:-1], *HYPER, np.ones(4, bool), a, b
+            compiled_family(collapsed), collapsed.prior, statistics, counts, beta[:-1], *HYPER, np.ones(4, bool), a, b
         )
         merged = np.unique(np.where(states == b, a, states), return_inverse=True)[1]
         weights = np.delete(beta, b)
@@ -57,14 +59,14 @@ def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, se
         assert gain == pytest.approx(change - np.log(weights[a]), abs=1e-8)
 
 
-@pytest.mark.parametrize(("emission", "series"), EMISSIONS.values(), ids=EMISSIONS)
+@every_family
 def test_choices_between_two_states_are_judged_as_if_all_were_listed(emission, series):
     model = ihmm.Model(emission)
     data = model.observe([series, series[:2]])
     states = np.array([0, 1, 1, 2, 0, 1, 0])  # between 0 and 1, at all steps but one
     beta = np.array([0.3, 0.4, 0.2])
     collapsed = emission.collapsed(data.y)
-    family = FAMILIES[collapsed.family]
+    family = compiled_family(collapsed)
     statistics = np.zeros((3, collapsed.size))
     gather_statistics(family, statistics, collapsed.values, states)
     counts = count_transitions(states, data.offsets, 3)
@@ -132,6 +134,10 @@ def test_symbols_that_never_share_a_stretch_are_split():
 ROWS = np.array([[-6.0, -4.0], [0.0, 3.0], [7.0, 9.0]])[LEVELS] + np.random.default_rng(4).normal(0, 0.5, (150, 2))
 
 GAPPY = np.where(np.arange(300).reshape(150, 2) % 7 == 0, np.nan, ROWS)
+OFTEN = np.repeat([[1, 1, 99], [1, 99, 1], [99, 1, 1]], 3, axis=1) / 100
+ONES = np.random.default_rng(6).random((150, 9)) < OFTEN[LEVELS]
+SHARES = np.random.default_rng(7).multinomial(99, np.array([[7, 2, 1], [1, 8, 1], [2, 2, 6]])[LEVELS] / 10)
+MIXED = np.column_stack([LEVELS == 2, GAPPY])  # a symbol and two numbers
 
 
 @pytest.mark.parametrize("n_states", [1, 3, 20])
@@ -142,8 +148,11 @@ GAPPY = np.where(np.arange(300).reshape(150, 2) % 7 == 0, np.nan, ROWS)
         (ihmm.MultivariateNormal(2), ROWS),
         (ihmm.MultivariateNormal(2, covariance="diagonal"), ROWS),
         (ihmm.MultivariateNormal(2, covariance="diagonal"), GAPPY),
+        (ihmm.Bernoulli(9), ONES),
+        (ihmm.Multinomial(3), SHARES),
+        (ihmm.Independent(ihmm.Categorical(2), ihmm.Normal(), ihmm.NormalMean(0.5, scale=5.0)), MIXED),
     ],
-    ids=["counts", "full", "diagonal", "diagonal with gaps"],
+    ids=["counts", "full", "diagonal", "diagonal with gaps", "ones", "shares", "mixed"],
 )
 def test_counts_and_rows_come_to_the_true_states_too(emission, y, n_states):
     model = ihmm.Model(emission, ihmm.HDPPrior(1.0, 1.0))

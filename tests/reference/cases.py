@@ -35,6 +35,21 @@ FINITE_PRIORS = {
     "bayesian-hmm": ihmm.FinitePrior(3, gamma=None, concentration=2.0),
     "bayesian-hmm-sticky-free": ihmm.FinitePrior(3, None, ihmm.GammaPrior(2, 1), ihmm.BetaPrior(2, 2)),
 }
+# Families of several columns, tried in a file of their own
+COLUMNS = {
+    "bernoulli": (
+        ihmm.Bernoulli(3, a=0.4, b=0.6),
+        [[0, 1, 0], [0, 1, 0], [1, 1, 1], [1, 0, 1], [0, 0, 0]],
+    ),
+    "multinomial": (
+        ihmm.Multinomial(3, concentration=0.6, total=5),
+        [[4, 0, 1], [3, 1, 1], [0, 6, 0], [0, 3, 2], [5, 1, 0]],
+    ),
+    "independent": (
+        ihmm.Independent(ihmm.Categorical(2, 0.5), ihmm.Normal(0.0, 0.5, 3.0, 1.0), ihmm.NormalMean(0.7, scale=1.5)),
+        [[0, -1.0, 1.6], [1, -1.2, -1.5], [0, 1.5, 0.4], [1, 1.3, 1.9], [0, -0.8, 0.7]],
+    ),
+}
 LAYOUTS = {"one sequence": [5], "several sequences": [3, 2]}
 
 

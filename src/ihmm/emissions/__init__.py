@@ -2,7 +2,10 @@
 
 from ihmm.emissions._base import ConjugateEmission, Emission
 from ihmm.emissions.autoregressive import Autoregressive
+from ihmm.emissions.bernoulli import Bernoulli
 from ihmm.emissions.categorical import Categorical
+from ihmm.emissions.independent import Independent
+from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.normal_mean import NormalMean
@@ -10,9 +13,12 @@ from ihmm.emissions.poisson import Poisson
 
 __all__ = [
     "Autoregressive",
+    "Bernoulli",
     "Categorical",
     "ConjugateEmission",
     "Emission",
+    "Independent",
+    "Multinomial",
     "MultivariateNormal",
     "Normal",
     "NormalMean",

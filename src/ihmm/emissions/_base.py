@@ -1,6 +1,6 @@
 """What a family of emissions f(y | φ) with base measure H must be able to do. NumPy only: no numba needed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -9,16 +9,17 @@ from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 
 MARGINAL_DRAWS = 256
 LARGEST = 1e150  # of which the square is still a number
+REQUIRED = ("validate", "log_density", "sample_prior", "resample", "sample_observations", "log_prior")  # of an emission
 
 
 class Emission(Protocol):
     """The density f(y | φ) of one step and the prior H of its parameter.
 
     The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array).
-    Nothing needs to be subclassed. `with_past`, `update`, `complete`, `log_marginal` and `log_density_at` may be left
-    out; the last three are then as here. Steps without any value never reach an emission, except for `validate`, which
-    sees another step's values in their place. A row with some of its values missing, NaN, does: refuse it in
-    `validate`, or leave those values out of the density everywhere.
+    Nothing needs to be subclassed. `with_past`, `update`, `column`, `complete`, `log_marginal` and `log_density_at` may
+    be left out; the last three are then as here. Steps without any value never reach an emission, except for
+    `validate`, which sees another step's values in their place. A row with some of its values missing, NaN, does:
+    refuse it in `validate`, or leave those values out of the density everywhere.
     """
 
     def validate(self, y: Array) -> Array:
@@ -56,6 +57,11 @@ class Emission(Protocol):
         It then takes the place of `resample`, which only makes the first φ of a chain and need not be exact.
         """
         return None  # a body, so that type checkers do not ask every emission for this method
+
+    def column(self, d: int) -> "tuple[Emission, Callable[[Phi], Phi]] | None":
+        """Optional, for pictures: the law of one column alone, an emission of one number a step, and how its parameter
+        is found in φ. None if there is no such law."""
+        return None
 
     def complete(self, rng: np.random.Generator, y: Array, states: IntArray, phi: Phi) -> Array:
         """Rows that have some of their values missing, with those drawn given the others. This default is for columns
@@ -95,10 +101,21 @@ class Emission(Protocol):
 class Collapsed(NamedTuple):
     """Observations and prior of a conjugate family as compiled code reads them."""
 
-    family: str  # "normal_mean", "normal", "categorical", "poisson", "diagonal_normal" or "full_normal"
+    family: str  # a name that `ihmm.samplers.direct_assignment.FAMILIES` knows, or "product"
     prior: FloatArray
-    values: FloatArray  # (T,), or (T, D) for the last two
+    values: FloatArray  # (T,), (T, D) for families of rows, (T, D, 1) for products
     size: int  # numbers that hold a state's sufficient statistics
+    parts: "tuple[Part, ...]" = ()  # of a product
+
+
+class Part(NamedTuple):
+    """One family of a product, and where its values and a state's statistics are. The prior of the i-th part begins at
+    prior[i, 0, 0]."""
+
+    family: str
+    rows: bool  # it is a family of rows, not of numbers
+    columns: slice
+    statistics: slice
 
 
 class ConjugateEmission(Emission, Protocol):
@@ -175,6 +192,16 @@ def join(*parts: Phi) -> Phi:
 def size(phi: Phi) -> int:
     """How many states φ is for."""
     return len(next(iter(fields(phi).values())))
+
+
+def sums_by_state(y: Array, states: IntArray, n_states: int) -> FloatArray:
+    """The rows of y, (T, D), added up for every state: (n_states, D)."""
+    out = np.zeros((n_states, y.shape[1]))
+    order = np.argsort(states, kind="stable")
+    visited, first = np.unique(states[order], return_index=True)
+    if len(y):
+        out[visited] = np.add.reduceat(y[order], first, axis=0, dtype=np.float64)
+    return out
 
 
 def real_values(y: Array, family: str) -> FloatArray:

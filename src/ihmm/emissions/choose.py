@@ -6,12 +6,14 @@ from ihmm import _checks
 from ihmm._typing import Array, FloatArray
 from ihmm.emissions._base import Emission
 from ihmm.emissions.autoregressive import Autoregressive
+from ihmm.emissions.bernoulli import Bernoulli
 from ihmm.emissions.categorical import Categorical
+from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.poisson import Poisson
 
-NAMES = ("auto", "normal", "categorical", "poisson", "autoregressive")
+NAMES = ("auto", "normal", "categorical", "poisson", "bernoulli", "multinomial", "autoregressive")
 MOST_SYMBOLS = 10  # whole numbers below this are taken for symbols, others for counts
 MOST_CORRELATED = 20  # columns up to which correlations within a state are learned
 LEAST_NOISE = 1e-10  # of an autoregression, as a share of the variance of the whole series
@@ -26,9 +28,10 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
 
     The priors are weakly informative. Normal: means centred at that of the series, spread as the series is; variances
     a tenth of the series' on average, InvGamma(2, ·). Several columns: the same for each of them, with correlations
-    for up to 20. Poisson: rates Gamma(1, 1/mean). Categorical: all probability vectors equally likely. Autoregressive,
-    of the given `order` and never by ``"auto"``: noise as that of one autoregression for the whole series on average,
-    coefficients about 0 and around 1 in size for columns of equal spread, levels spread as the series is.
+    for up to 20. Poisson: rates Gamma(1, 1/mean). Categorical, Bernoulli and Multinomial: all probabilities equally
+    likely; the total of simulated rows of counts is the median of those seen. Autoregressive, of the given `order` and
+    never by ``"auto"``: noise as that of one autoregression for the whole series on average, coefficients about 0 and
+    around 1 in size for columns of equal spread, levels spread as the series is.
     """
     if not isinstance(emission, str):
         return emission
@@ -40,8 +43,15 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
         return _normal(observed)
     if name == "autoregressive":
         return _autoregressive(observed, order)
+    if name == "bernoulli":
+        return Bernoulli(n_features=observed.shape[1])
+    if name == "multinomial":
+        return _multinomial(observed)
     if observed.shape[1] != 1:
-        raise ValueError(f'emission="{name}" takes one column, got {observed.shape[1]}; use "normal", or an instance')
+        raise ValueError(
+            f'emission="{name}" takes one column, got {observed.shape[1]}; use "normal", or an instance '
+            "(ihmm.Independent for columns of several kinds)"
+        )
     if name == "poisson":
         mean = float(np.nanmean(observed))
         return Poisson(shape=1.0, rate=1 / mean if mean > 0 else 1.0)
@@ -93,3 +103,11 @@ def _normal(values: FloatArray) -> Emission:
         scale=tuple(within.tolist()),
         covariance="full" if values.shape[1] <= MOST_CORRELATED else "diagonal",
     )
+
+
+def _multinomial(values: FloatArray) -> Emission:
+    if values.shape[1] < 2:
+        raise ValueError('emission="multinomial" takes rows of counts, two columns or more, got one; use "poisson"')
+    totals = values.sum(axis=1)
+    known = totals[np.isfinite(totals)]
+    return Multinomial(n_categories=values.shape[1], total=max(round(float(np.median(known))), 1) if known.size else 1)

@@ -1,6 +1,6 @@
 """Rows of several real numbers: normal, with full or diagonal covariance, single values of a row may be missing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,10 +9,10 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import LARGEST, Collapsed, ConjugateEmission
+from ihmm.emissions._base import LARGEST, Collapsed, ConjugateEmission, Emission
 from ihmm.emissions._diagonal import DiagonalNormal
 from ihmm.emissions._full import FullNormal
-from ihmm.emissions.normal import Normal
+from ihmm.emissions.normal import Normal, NormalPhi
 
 Numbers = Sequence[float] | FloatArray
 
@@ -89,6 +89,9 @@ class MultivariateNormal(ConjugateEmission):
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> FloatArray:
         return self._law.sample_observations(rng, states, phi)
+
+    def column(self, d: int) -> tuple[Emission, Callable[[Phi], Phi]]:
+        return Normal(), lambda phi: NormalPhi(phi.mean[:, d], phi[1][:, d] if phi[1].ndim == 2 else phi[1][:, d, d])
 
     def log_prior(self, phi: Phi) -> FloatArray:
         return self._law.log_prior(phi)

@@ -4,6 +4,10 @@ A conjugate family is known here by its number, its prior parameters and the suf
 the observations given to a state so far say about the next one. Families of one number a step are here and have a
 prior and values of one dimension; those of several have two, and are in `rows`. As the compiler knows dimensions, it
 leaves out of each what is for the other.
+
+A product of families, with three dimensions, is known by a table in place of a number, a row a part: its family,
+whether that is one of rows, and where its columns and its statistics begin and end. Values are (T, D, 1); the prior of
+part p is prior[p, 0], or prior[p] of a family of rows. The first of a state's statistics is the number of its steps.
 """
 
 import math
@@ -17,6 +21,7 @@ from ihmm.kernels.draws import FLOOR, draw_index, split
 from ihmm.kernels.sticks import ENDLESS
 
 NORMAL_MEAN, NORMAL, CATEGORICAL, POISSON = 0, 1, 2, 3
+FAMILY, OF_ROWS, COLUMN, LAST_COLUMN, STATISTIC, LAST_STATISTIC = 0, 1, 2, 3, 4, 5  # in the table of a product
 
 
 @jit
@@ -119,7 +124,9 @@ def gather_statistics(family, statistics, values, states):
 def change_statistics(family, statistic, values, t, sign):
     """Give the observation of step t to a state (sign 1) or take it away (sign −1). The first entry is the number of
     them; those that are missing, NaN, do not count."""
-    if values.ndim == 2:
+    if values.ndim == 3:
+        change_parts(family, statistic, values, t, sign)
+    elif values.ndim == 2:
         rows.change_statistics(family, statistic, values, t, sign)
     else:
         change_number(family, statistic, values[t], sign)
@@ -145,6 +152,8 @@ def change_number(family, statistic, y, sign):
 @jit
 def log_predictive(family, prior, statistic, values, t):
     """log p(y_t | the observations of a state)."""
+    if values.ndim == 3:
+        return log_predictive_of_parts(family, prior, statistic, values, t)
     if values.ndim == 2:
         return rows.log_predictive(family, prior, statistic, values, t)
     return log_predictive_of_number(family, prior, statistic, values[t])
@@ -178,3 +187,31 @@ def log_negative_binomial(shape, rate, y):
     """log of the probability of a count whose mean is Gamma(shape, rate)."""
     rise = -log_ratio(shape, y) if shape > 16.0 else math.lgamma(shape + y) - math.lgamma(shape)
     return rise - math.lgamma(y + 1.0) - shape * math.log1p(1.0 / rate) - y * math.log1p(rate)
+
+
+@jit
+def change_parts(table, statistic, values, t, sign):
+    if rows.missing(values[:, :, 0], t):
+        return
+    statistic[0] += sign
+    for p in range(len(table)):
+        part, column = table[p], table[p, COLUMN]
+        own = statistic[part[STATISTIC] : part[LAST_STATISTIC]]
+        if part[OF_ROWS]:
+            rows.change_statistics(part[FAMILY], own, values[:, column : part[LAST_COLUMN], 0], t, sign)
+        else:
+            change_number(part[FAMILY], own, values[t, column, 0], sign)
+
+
+@jit
+def log_predictive_of_parts(table, prior, statistic, values, t):
+    total = 0.0
+    for p in range(len(table)):
+        part, column = table[p], table[p, COLUMN]
+        own = statistic[part[STATISTIC] : part[LAST_STATISTIC]]
+        if part[OF_ROWS]:
+            known = values[:, column : part[LAST_COLUMN], 0]
+            total += rows.log_predictive(part[FAMILY], prior[p, :, : known.shape[1]], own, known, t)
+        else:
+            total += log_predictive_of_number(part[FAMILY], prior[p, 0], own, values[t, column, 0])
+    return total

@@ -1,4 +1,4 @@
-"""The collapsed normal families whose observations are rows of D columns; a value that is missing is NaN.
+"""The collapsed families whose observations are rows of D columns; a value that is missing is NaN.
 
 A family is known by its number, its prior and the sufficient statistics of each state, a flat array of which the first
 entry is the number of its steps.
@@ -16,6 +16,14 @@ FULL: μ | Σ ~ N(m, Σ/κ), Σ ~ InverseWishart(ν, S). Rows are complete, or m
     statistics: after the number of rows, whether the factor that comes last is theirs, and log |S_y,n| from it; then
     their mean; their scatter matrix; the Cholesky factor of the posterior's scale matrix S_n, made when it is first
     asked for. Of matrices only the lower triangle is used.
+
+BERNOULLI: columns of zeros and ones are independent, each 1 with a probability that is Beta(a, b).
+    prior, by rows: a, b of every column
+    statistics: after the number of steps, the number of values and of ones in each column
+
+MULTINOMIAL: rows of counts, with probabilities that are Dirichlet. Rows are complete, or missing altogether.
+    prior: one row, the concentration of every column
+    statistics: after the number of rows, the sum of each column
 """
 
 import math
@@ -23,8 +31,10 @@ import math
 import numpy as np
 
 from ihmm.kernels._jit import jit
+from ihmm.kernels.counts import log_ratio
 
 DIAGONAL, FULL = 4, 5
+BERNOULLI, MULTINOMIAL = 20, 21
 FACTORED, LOG_DET, MEAN = 1, 2, 3  # where these stand among the statistics of FULL
 STRENGTH, DOF, GIVEN, LOG_SCALE, LOG_GIVEN, CENTER, PIVOT, SCALE = range(8)  # rows of FULL's prior
 
@@ -37,6 +47,11 @@ def change_statistics(family, statistic, values, t, sign):
     statistic[0] += sign
     if family == DIAGONAL:
         change_columns(statistic, values, t, sign)
+    elif family == BERNOULLI:
+        change_ones(statistic, values, t, sign)
+    elif family == MULTINOMIAL:
+        for d in range(values.shape[1]):
+            statistic[1 + d] += sign * values[t, d]
     elif statistic[0] < 0.5:  # no row is left, and no rounding either
         statistic[1:] = 0.0
     else:
@@ -50,6 +65,10 @@ def log_predictive(family, prior, statistic, values, t):
         return 0.0
     if family == DIAGONAL:
         return log_students(prior, statistic, values, t)
+    if family == BERNOULLI:
+        return log_bernoullis(prior, statistic, values, t)
+    if family == MULTINOMIAL:
+        return log_multinomial(prior, statistic, values, t)
     return log_student_of_row(prior, statistic, values, t)
 
 
@@ -58,6 +77,9 @@ def combine(family, prior, first, second, together):
     """The statistics of two states' rows taken together; `together` may be one of the two."""
     if family == DIAGONAL:
         combine_columns(first, second, together)
+    elif family in (BERNOULLI, MULTINOMIAL):
+        for i in range(1, len(together)):
+            together[i] = first[i] + second[i]
     else:
         combine_scatter(prior.shape[1], first, second, together)
     together[0] = first[0] + second[0]
@@ -66,7 +88,13 @@ def combine(family, prior, first, second, together):
 @jit
 def log_evidence(family, prior, statistic):
     """log ∫ Π f(y_t|φ) H(dφ) of a state's rows, up to terms that merging leaves alone."""
-    return log_evidence_of_columns(prior, statistic) if family == DIAGONAL else log_evidence_of_rows(prior, statistic)
+    if family == DIAGONAL:
+        return log_evidence_of_columns(prior, statistic)
+    if family == BERNOULLI:
+        return log_evidence_of_ones(prior, statistic)
+    if family == MULTINOMIAL:
+        return log_evidence_of_counts(prior, statistic)
+    return log_evidence_of_rows(prior, statistic)
 
 
 @jit
@@ -237,3 +265,60 @@ def factorise(prior, statistic):
                 if i >= given:
                     log_det += math.log(value)
     statistic[LOG_DET], statistic[FACTORED] = log_det, 1.0
+
+
+@jit
+def change_ones(statistic, values, t, sign):
+    for d in range(values.shape[1]):
+        if not math.isnan(values[t, d]):
+            statistic[1 + 2 * d] += sign
+            statistic[2 + 2 * d] += sign * values[t, d]
+
+
+@jit
+def log_bernoullis(prior, statistic, values, t):
+    value = 0.0
+    for d in range(values.shape[1]):
+        if not math.isnan(values[t, d]):
+            a, b, n, ones = prior[0, d], prior[1, d], statistic[1 + 2 * d], statistic[2 + 2 * d]
+            value += math.log((a + ones if values[t, d] > 0.5 else b + n - ones) / (a + b + n))
+    return value
+
+
+@jit
+def log_evidence_of_ones(prior, statistic):
+    value = 0.0
+    for d in range(prior.shape[1]):
+        n, ones = statistic[1 + 2 * d], statistic[2 + 2 * d]
+        value += log_rise(prior[0, d], ones) + log_rise(prior[1, d], n - ones) - log_rise(prior[0, d] + prior[1, d], n)
+    return value
+
+
+@jit
+def log_multinomial(prior, statistic, values, t):
+    value, total, mass = 0.0, 0.0, 0.0
+    for d in range(values.shape[1]):
+        y, weight = values[t, d], prior[0, d] + statistic[1 + d]
+        mass += weight
+        total += y
+        if y > 0.0:
+            value += log_rise(weight, y) - math.lgamma(y + 1.0)
+    return value + math.lgamma(total + 1.0) - log_rise(mass, total)
+
+
+@jit
+def log_evidence_of_counts(prior, statistic):
+    value, total, mass = 0.0, 0.0, 0.0
+    for d in range(prior.shape[1]):
+        mass += prior[0, d]
+        total += statistic[1 + d]
+        value += log_rise(prior[0, d], statistic[1 + d])
+    return value - log_rise(mass, total)
+
+
+@jit
+def log_rise(x, n):
+    """log x(x + 1)…(x + n − 1)."""
+    if n < 0.5:
+        return 0.0
+    return -log_ratio(x, n) if x > 16.0 else math.lgamma(x + n) - math.lgamma(x)

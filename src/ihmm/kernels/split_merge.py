@@ -17,9 +17,15 @@ from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.direct import (
     CATEGORICAL,
+    COLUMN,
+    FAMILY,
+    LAST_COLUMN,
+    LAST_STATISTIC,
     NORMAL,
     NORMAL_MEAN,
+    OF_ROWS,
     POISSON,
+    STATISTIC,
     change_statistics,
     gather_statistics,
     log_predictive,
@@ -304,9 +310,17 @@ def rising(x, n):
 @jit
 def combine(family, prior, first, second, together):
     """The statistics of two states' observations taken together; `together` may be one of the two."""
-    if prior.ndim == 2:
+    if prior.ndim == 3:
+        combine_parts(family, prior, first, second, together)
+    elif prior.ndim == 2:
         rows.combine(family, prior, first, second, together)
-    elif family == NORMAL:  # number, mean, sum of squared deviations
+    else:
+        combine_numbers(family, first, second, together)
+
+
+@jit
+def combine_numbers(family, first, second, together):
+    if family == NORMAL:  # number, mean, sum of squared deviations
         number = first[0] + second[0]
         gap, share = second[1] - first[1], second[0] / max(number, 1.0)
         together[2] = first[2] + second[2] + gap * gap * first[0] * share
@@ -320,6 +334,8 @@ def combine(family, prior, first, second, together):
 @jit
 def log_evidence(family, prior, statistic):
     """log ∫ Π f(y_t|φ) H(dφ) of a state's observations, up to terms that merging leaves alone."""
+    if prior.ndim == 3:
+        return log_evidence_of_parts(family, prior, statistic)
     if prior.ndim == 2:
         return rows.log_evidence(family, prior, statistic)
     return log_evidence_of_numbers(family, prior, statistic)
@@ -345,3 +361,27 @@ def log_evidence_of_numbers(family, prior, statistic):
     rate = prior[3] + 0.5 * statistic[2] + 0.5 * prior[1] * n / strength * (statistic[1] - prior[0]) ** 2
     value = math.lgamma(shape) - math.lgamma(prior[2]) + prior[2] * math.log(prior[3]) - shape * math.log(rate)
     return value + 0.5 * math.log(prior[1] / strength)
+
+
+@jit
+def combine_parts(table, prior, first, second, together):
+    for p in range(len(table)):
+        part, begin, end = table[p], table[p, STATISTIC], table[p, LAST_STATISTIC]
+        if part[OF_ROWS]:
+            own = prior[p, :, : part[LAST_COLUMN] - part[COLUMN]]
+            rows.combine(part[FAMILY], own, first[begin:end], second[begin:end], together[begin:end])
+        else:
+            combine_numbers(part[FAMILY], first[begin:end], second[begin:end], together[begin:end])
+    together[0] = first[0] + second[0]
+
+
+@jit
+def log_evidence_of_parts(table, prior, statistic):
+    total = 0.0
+    for p in range(len(table)):
+        part, own = table[p], statistic[table[p, STATISTIC] : table[p, LAST_STATISTIC]]
+        if part[OF_ROWS]:
+            total += rows.log_evidence(part[FAMILY], prior[p, :, : part[LAST_COLUMN] - part[COLUMN]], own)
+        else:
+            total += log_evidence_of_numbers(part[FAMILY], prior[p, 0], own)
+    return total

@@ -15,7 +15,7 @@ from ihmm.kernels.direct import gather_statistics
 from ihmm.kernels.split_merge import merge_best_first, try_splits
 from ihmm.model import Data, Hyper, Model
 from ihmm.samplers import Path
-from ihmm.samplers.direct_assignment import FAMILIES
+from ihmm.samplers.direct_assignment import compiled_family
 from ihmm.sticks import new_stream, total_states
 
 
@@ -48,7 +48,7 @@ class GreedySplitMerge:
         collapsed = model.collapsed(data)
         if collapsed is None:
             return path
-        family, prior, size = FAMILIES[collapsed.family], collapsed.prior, collapsed.size
+        family, prior, size = compiled_family(collapsed), collapsed.prior, collapsed.size
         gamma = hyper.gamma if np.isfinite(hyper.gamma) else 1.0  # equal weights are judged as if γ were 1
         mass = (gamma, hyper.concentration, hyper.stickiness)
 

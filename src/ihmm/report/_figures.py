@@ -30,7 +30,6 @@ from ihmm._pictures import (
     PALETTE,
     WRITTEN,
     Density,
-    alphabet,
     at_least,
     by_state,
     colours,
@@ -120,13 +119,13 @@ def _write_numbers(plot: figure, x: IntArray, y: IntArray, p: FloatArray) -> Non
 
 
 def _emissions(posterior: Posterior, names: Sequence[str]) -> list[Drawn]:
-    if not has_density(posterior):
-        return []
-    draw = _bars if alphabet(posterior) else _curves
     figures = []
     for c, name in enumerate(names[:COLUMNS]):
-        plot = draw(posterior, *observations(posterior, c))
-        labelled(plot, name, "probability" if posterior.data.y.dtype.kind in "iu" else "density")
+        if not has_density(posterior, c):
+            continue
+        observed, density, n_symbols = observations(posterior, c)
+        plot = _bars(posterior, observed, density, n_symbols) if n_symbols else _curves(posterior, observed, density)
+        labelled(plot, name, "probability" if observed.dtype.kind in "iu" else "density")
         heading = "Observations by state" if len(names) == 1 else f"Observations by state: {name}"
         label = f"histogram of {name} with the density of every state"
         figures.append(_drawn(plot, f"emissions-{c}", heading, label))
@@ -157,8 +156,8 @@ def _curves(posterior: Posterior, observed: Array, density: Density) -> figure:
     return plot
 
 
-def _bars(posterior: Posterior, observed: Array, density: Density) -> figure:
-    symbols = np.arange(alphabet(posterior) or 0)
+def _bars(posterior: Posterior, observed: Array, density: Density, n_symbols: int) -> figure:
+    symbols = np.arange(n_symbols)
     curves = by_state(posterior, symbols.astype(observed.dtype), density)
     shares = np.bincount(observed.astype(np.int64), minlength=len(symbols)) / len(observed)
     low, high = np.quantile(curves.sum(axis=2), (0.025, 0.975), axis=0)

@@ -102,7 +102,8 @@ def _parameter(name: str, index: tuple[int, ...], names: Sequence[str]) -> str:
     """'mean of current'; an index that does not count columns stays a number."""
     if not index:
         return name
-    named = [names[i] for i in index] if name in ("mean", "variance", "covariance") else map(str, index)
+    by_column = name in ("mean", "variance", "covariance") or (name == "probs" and len(names) > 1)
+    named = [names[i] for i in index] if by_column else map(str, index)
     return f"{name} of {' and '.join(dict.fromkeys(named))}"
 
 

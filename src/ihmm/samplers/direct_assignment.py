@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihmm.emissions._base import provides
+from ihmm._typing import IntArray
+from ihmm.emissions._base import Collapsed, provides
 from ihmm.kernels import direct, rows
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.model import Data, Draw, Model
@@ -18,8 +19,22 @@ FAMILIES = {
     "poisson": direct.POISSON,
     "diagonal_normal": rows.DIAGONAL,
     "full_normal": rows.FULL,
+    "bernoulli": rows.BERNOULLI,
+    "multinomial": rows.MULTINOMIAL,
 }
 SPARE = 16  # new states that fit before the arrays must grow
+
+
+def compiled_family(collapsed: Collapsed) -> int | IntArray:
+    """The number of a family, or the table of a product, as described in `ihmm.kernels.direct`."""
+    if not collapsed.parts:
+        return FAMILIES[collapsed.family]
+    return np.array(
+        [
+            [FAMILIES[name], of_rows, columns.start, columns.stop, statistics.start, statistics.stop]
+            for name, of_rows, columns, statistics in collapsed.parts
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -27,13 +42,15 @@ class DirectAssignment:
     """Collapsed Gibbs, O(T·K) a pass. Simple and slow to mix: neighbours in time hold each other in place."""
 
     def check(self, model: Model, data: Data) -> None:
-        name = type(model.emission).__name__
-        if not provides(model.emission, "collapsed"):
-            raise TypeError(
-                f"DirectAssignment integrates φ out, which {name} does not offer (it has no method `collapsed`); "
-                "use ParticleGibbs or Beam"
-            )
+        for part in getattr(model.emission, "parts", (model.emission,)):
+            if not provides(part, "collapsed"):
+                name = type(part).__name__
+                raise TypeError(
+                    f"DirectAssignment integrates φ out, which {name} does not offer (it has no method `collapsed`); "
+                    "use ParticleGibbs or Beam"
+                )
         if model.collapsed(data) is None:
+            name = type(model.emission).__name__
             raise ValueError(
                 f"DirectAssignment integrates φ out, which {name} cannot do when single values of a row are missing; "
                 "use ParticleGibbs or Beam"
@@ -42,7 +59,7 @@ class DirectAssignment:
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
         collapsed = model.collapsed(data)
         assert collapsed is not None  # see `check`
-        family = FAMILIES[collapsed.family]
+        family = compiled_family(collapsed)
         sequence = sequence_starts(data.offsets)
         hyper = draw.hyper
         mass = (hyper.concentration, hyper.alpha, hyper.kappa)

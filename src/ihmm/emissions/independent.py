@@ -1,0 +1,244 @@
+"""Columns of several kinds: a family for each group of columns, independent of the others within a state."""
+
+import re
+from collections import Counter, namedtuple
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from keyword import iskeyword
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
+from ihmm.emissions import _base
+from ihmm.emissions._base import REQUIRED, Collapsed, ConjugateEmission, Emission, Part, fields, provides, rebuild, size
+
+Steps = BoolArray | slice
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Independent(ConjugateEmission):
+    """Several families side by side, each for columns of its own; within a state they are independent.
+
+    Parts take as many columns as they need, in the order in which they are given, and any emission may be one. Their
+    names are for the parameters: φ of
+
+        ihmm.Independent(mode=ihmm.Categorical(3), speed=ihmm.Normal(), place=ihmm.MultivariateNormal(2))
+
+    has the fields mode_probs, speed_mean, speed_variance, place_mean and place_covariance. Parts without a name are
+    called after their class. Where all columns of a part are missing, NaN, the other parts decide; where some of them
+    are, it is up to the part.
+
+    φ can be integrated out, for `DirectAssignment` and for the moves that shorten tuning, if it can in every part.
+    """
+
+    parts: tuple[Emission, ...]
+    names: tuple[str, ...]
+
+    def __init__(self, *parts: Emission, **named: Emission) -> None:
+        object.__setattr__(self, "parts", (*parts, *named.values()))
+        object.__setattr__(self, "names", (*_names(parts), *named))
+        if not self.parts:
+            raise ValueError("Independent needs parts, such as Independent(ihmm.Categorical(3), ihmm.Normal())")
+        for name, part in zip(self.names, self.parts, strict=True):
+            if isinstance(part, type | Independent) or not all(provides(part, method) for method in REQUIRED):
+                raise TypeError(f"Independent takes emissions such as ihmm.Normal() as its parts, got {part!r}")
+            if provides(part, "with_past"):
+                raise TypeError(f"Independent takes emissions of one step at a time as its parts, got {part!r}")
+            if self.names.count(name) > 1 or not name.isidentifier() or iskeyword(name):
+                raise ValueError(f"Independent needs a different name for every part, without spaces, got {name!r}")
+
+    def __repr__(self) -> str:
+        named = (f"{name}={part!r}" for name, part in zip(self.names, self.parts, strict=True))
+        return f"Independent({', '.join(named)})"
+
+    def validate(self, y: Array) -> FloatArray:
+        values = y.reshape(len(y), -1).astype(np.float64)
+        if values.shape[1] != self._n_columns:
+            each = ", ".join(f"{block.columns.stop - block.columns.start} for {block.name}" for block in self._blocks)
+            raise ValueError(f"Independent takes {self._n_columns} columns here ({each}), got {values.shape[1]}")
+        for block in self._blocks:
+            known = _known(values[:, block.columns])
+            if not known.any():
+                continue
+            # another row stands in for one that is missing, so that messages count the steps as the user does
+            own = values[np.where(known, np.arange(len(y)), np.argmax(known)), block.columns]
+            try:
+                checked = block.part.validate(own if own.shape[1] > 1 else own[:, 0])
+            except ValueError as error:
+                raise ValueError(f"{block}: {error}") from error
+            values[known, block.columns] = checked.reshape(own.shape)[known]
+        return values
+
+    def log_density(self, y: FloatArray, phi: Phi) -> FloatArray:
+        out = np.zeros((size(phi), len(y)))
+        for block, known, own in self._with_values(y):
+            out[:, known] += block.part.log_density(own, block.phi(phi)).T
+        return out.T
+
+    def log_density_at(self, y: FloatArray, states: IntArray, phi: Phi) -> FloatArray:
+        out = np.zeros(len(y))
+        for block, known, own in self._with_values(y):
+            out[known] += _base.log_density_at(block.part, own, states[known], block.phi(phi))
+        return out
+
+    def log_marginal(self, y: FloatArray) -> FloatArray:
+        out = np.zeros(len(y))
+        for block, known, own in self._with_values(y):
+            out[known] += _base.log_marginal(block.part, own)
+        return out
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> Phi:
+        return self._join(block.part.sample_prior(rng, n) for block in self._blocks)
+
+    def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> Phi:
+        return self._renew(rng, y, states, n_states, None)
+
+    def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> Phi:
+        return self._renew(rng, y, states, size(phi), phi)
+
+    def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> FloatArray:
+        out = np.where(np.isnan(y), self.sample_observations(rng, states, phi), y)
+        for block, known, own in self._with_values(y):
+            partly = np.isnan(own).reshape(len(own), -1).any(axis=1)
+            if partly.any():
+                here = np.arange(len(y))[known][partly]
+                filled = _base.complete(block.part, rng, own[partly], states[here], block.phi(phi))
+                out[here, block.columns] = filled.reshape(len(here), -1)
+        return out
+
+    def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> FloatArray:
+        out = np.empty((len(states), self._n_columns))
+        for block in self._blocks:
+            drawn = block.part.sample_observations(rng, states, block.phi(phi))
+            out[:, block.columns] = drawn if drawn.ndim == 2 else drawn[:, None]
+        return out
+
+    def column(self, d: int) -> tuple[Emission, Callable[[Phi], Phi]] | None:
+        block = next(block for block in self._blocks if d < block.columns.stop)
+        if block.step.ndim == 1:
+            return block.part, block.phi
+        if not provides(block.part, "column") or (own := block.part.column(d - block.columns.start)) is None:
+            return None
+        law, pick = own
+        return law, lambda phi: pick(block.phi(phi))
+
+    def log_prior(self, phi: Phi) -> FloatArray:
+        return np.asarray(np.sum([block.part.log_prior(block.phi(phi)) for block in self._blocks], axis=0))
+
+    def log_evidence(self, y: FloatArray) -> float:
+        return sum(block.part.log_evidence(own) for block, _, own in self._with_values(y))  # type: ignore[attr-defined]
+
+    def collapsed(self, y: FloatArray) -> Collapsed | None:
+        if not all(provides(part, "collapsed") for part in self.parts):
+            return None
+        each = [block.part.collapsed(own) for block, _, own in self._split(y)]  # type: ignore[attr-defined]
+        return None if None in each else _product(each, [known for _, known, _ in self._split(y)], len(y))
+
+    @property
+    def _n_columns(self) -> int:
+        return int(self._blocks[-1].columns.stop)
+
+    @cached_property
+    def _blocks(self) -> list["_Block"]:
+        blocks: list[_Block] = []
+        column = array = 0
+        for name, part in zip(self.names, self.parts, strict=True):
+            rng = np.random.default_rng(0)
+            like = part.sample_prior(rng, 1)
+            step = part.sample_observations(rng, np.zeros(1, np.int64), like)
+            columns, arrays = slice(column, column + step.size), slice(array, array + len(fields(like)))
+            blocks.append(_Block(name, part, columns, arrays, like, step))
+            column, array = columns.stop, arrays.stop
+        return blocks
+
+    def _renew(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int, phi: Phi | None) -> Phi:
+        drawn = []
+        for block, known, own in self._split(y):
+            if len(own) == 0:
+                drawn.append(block.part.sample_prior(rng, n_states))
+            elif phi is not None and provides(block.part, "update"):
+                drawn.append(block.part.update(rng, own, states[known], block.phi(phi)))
+            else:
+                drawn.append(block.part.resample(rng, own, states[known], n_states))
+        return self._join(drawn)
+
+    def _split(self, y: FloatArray) -> Iterator[tuple["_Block", Steps, Array]]:
+        """Every part, the steps of which it knows something, and its values there in the form it expects."""
+        for block in self._blocks:
+            own = y[:, block.columns]
+            any_value = _known(own)
+            known = slice(None) if any_value.all() else any_value
+            own = own[known]
+            yield block, known, own.reshape(len(own), *block.step.shape[1:]).astype(block.step.dtype)
+
+    def _with_values(self, y: FloatArray) -> Iterator[tuple["_Block", Steps, Array]]:
+        return (item for item in self._split(y) if len(item[2]))
+
+    def _join(self, parts: Iterable[Phi]) -> Phi:
+        named = {
+            f"{block.name}_{field}": array
+            for block, phi in zip(self._blocks, parts, strict=True)
+            for field, array in fields(phi).items()
+        }
+        return _phi(tuple(named), named.values())
+
+
+class _Block(NamedTuple):
+    """A part, where its columns and its arrays in φ are, and what parameters and values of it look like."""
+
+    name: str
+    part: Emission
+    columns: slice
+    arrays: slice
+    like: Phi
+    step: Array
+
+    def __str__(self) -> str:
+        first, last = self.columns.start, self.columns.stop - 1
+        return f"{self.name} (column {first})" if first == last else f"{self.name} (columns {first} to {last})"
+
+    def phi(self, phi: Phi) -> Phi:
+        """What is its own of φ."""
+        return rebuild(self.like, phi[self.arrays])
+
+
+def _product(each: list[Collapsed], known: list[Steps], n_steps: int) -> Collapsed:
+    """Values beside each other, priors above each other, and statistics one after the other."""
+    values, parts = [], []
+    priors = [np.atleast_2d(own.prior) for own in each]
+    prior = np.zeros((len(each), *np.max([own.shape for own in priors], axis=0)))
+    column, statistic = 0, 1
+    for p, own in enumerate(each):
+        prior[p, : priors[p].shape[0], : priors[p].shape[1]] = priors[p]
+        block = own.values if own.values.ndim == 2 else own.values[:, None]
+        values.append(np.full((n_steps, block.shape[1]), np.nan))
+        values[-1][known[p]] = block
+        columns, statistics = slice(column, column + block.shape[1]), slice(statistic, statistic + own.size)
+        parts.append(Part(own.family, own.prior.ndim == 2, columns, statistics))
+        column, statistic = columns.stop, statistics.stop
+    return Collapsed("product", prior, np.hstack(values)[:, :, None], statistic, tuple(parts))
+
+
+def _known(y: FloatArray) -> BoolArray:
+    """Which rows have any value."""
+    return np.asarray(~np.isnan(y).all(axis=1))
+
+
+def _names(parts: tuple[Emission, ...]) -> list[str]:
+    """After their classes, as in multivariate_normal; numbered where a class comes more than once."""
+    names = [re.sub("(?<=[a-z])(?=[A-Z])", "_", type(part).__name__).lower() for part in parts]
+    times = Counter(names)
+    return [name if times[name] == 1 else f"{name}_{names[:i].count(name)}" for i, name in enumerate(names)]
+
+
+def _phi(names: tuple[str, ...], arrays: Iterable[Array]) -> Phi:
+    return _kind(names)._make(arrays)
+
+
+@cache
+def _kind(names: tuple[str, ...]) -> Any:
+    """A named tuple that can be pickled, although no module has its class."""
+    fields: Any = namedtuple("IndependentPhi", names)  # type: ignore[misc]
+    return type("IndependentPhi", (fields,), {"__slots__": (), "__reduce__": lambda self: (_phi, (names, tuple(self)))})
