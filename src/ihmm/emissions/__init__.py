@@ -1,11 +1,14 @@
 """Families of emissions: one file each, all behind the same protocol."""
 
 from ihmm.emissions._base import ConjugateEmission, Emission
+from ihmm.emissions._slice import slice_step
 from ihmm.emissions.categorical import Categorical
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.normal_mean import NormalMean
 from ihmm.emissions.poisson import Poisson
+from ihmm.emissions.student_t import StudentT
+from ihmm.emissions.von_mises import VonMises
 
 __all__ = [
     "Categorical",
@@ -15,4 +18,7 @@ __all__ = [
     "Normal",
     "NormalMean",
     "Poisson",
+    "StudentT",
+    "VonMises",
+    "slice_step",
 ]

@@ -1,4 +1,4 @@
-"""The collapsed normal families whose observations are rows of D columns; a value that is missing is NaN.
+"""The collapsed families whose observations are rows of D columns; a value that is missing is NaN.
 
 A family is known by its number, its prior and the sufficient statistics of each state, a flat array of which the first
 entry is the number of its steps.
@@ -12,6 +12,12 @@ FULL: μ | Σ ~ N(m, Σ/κ), Σ ~ InverseWishart(ν, S). Rows are complete, or m
     statistics: after the number of rows, whether the factor that comes last is theirs, and the logarithm of its squared
     determinant; then their mean; their scatter matrix; the Cholesky factor of the posterior's scale matrix S_n, made
     when it is first asked for. Of matrices only the lower triangle is used.
+
+CHOICE: not an emission but a stand-in for any of them. φ is one of M that are given, each as likely, and a state has
+the one that suits its steps best.
+    values: log f(y_t | φ_m)
+    prior: nothing
+    statistics: after the number of steps, their sum of log f(y_t | φ_m) for every m
 """
 
 import math
@@ -20,7 +26,7 @@ import numpy as np
 
 from ihmm.kernels._jit import jit
 
-DIAGONAL, FULL = 4, 5
+DIAGONAL, FULL, CHOICE = 4, 5, -1
 FACTORED, LOG_DET, MEAN = 1, 2, 3  # where these stand among the statistics of FULL
 
 
@@ -32,6 +38,9 @@ def change_statistics(family, statistic, values, t, sign):
     statistic[0] += sign
     if family == DIAGONAL:
         change_columns(statistic, values, t, sign)
+    elif family == CHOICE:
+        for m in range(values.shape[1]):
+            statistic[1 + m] += sign * values[t, m]
     elif statistic[0] < 0.5:  # no row is left, and no rounding either
         statistic[1:] = 0.0
     else:
@@ -45,6 +54,8 @@ def log_predictive(family, prior, statistic, values, t):
         return 0.0
     if family == DIAGONAL:
         return log_students(prior, statistic, values, t)
+    if family == CHOICE:
+        return values[t, statistic[1:].argmax()]
     return log_student_of_row(prior, statistic, values, t)
 
 
@@ -53,6 +64,9 @@ def combine(family, prior, first, second, together):
     """The statistics of two states' rows taken together; `together` may be one of the two."""
     if family == DIAGONAL:
         combine_columns(first, second, together)
+    elif family == CHOICE:
+        for i in range(1, len(together)):
+            together[i] = first[i] + second[i]
     else:
         combine_scatter(prior.shape[1], first, second, together)
     together[0] = first[0] + second[0]
@@ -61,7 +75,11 @@ def combine(family, prior, first, second, together):
 @jit
 def log_evidence(family, prior, statistic):
     """log ∫ Π f(y_t|φ) H(dφ) of a state's rows, up to terms that merging leaves alone."""
-    return log_evidence_of_columns(prior, statistic) if family == DIAGONAL else log_evidence_of_rows(prior, statistic)
+    if family == DIAGONAL:
+        return log_evidence_of_columns(prior, statistic)
+    if family == CHOICE:
+        return statistic[1:].max() - math.log(len(statistic) - 1.0)
+    return log_evidence_of_rows(prior, statistic)
 
 
 @jit

@@ -1,0 +1,44 @@
+"""A step for parameters whose posterior has no name."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ihmm._typing import FloatArray
+
+
+def slice_step(
+    rng: np.random.Generator, log_density: Callable[[FloatArray], FloatArray], x: FloatArray, width: float = 1.0
+) -> FloatArray:
+    """One step of slice sampling (Neal 2003) for one number in each of K states, all of them at once.
+
+    It leaves the law with density ∝ exp(log_density) invariant, whatever the `width`; one near the spread of that law is
+    quickest. For a parameter that is positive step in its logarithm, and add it to the log density.
+
+    Parameters
+    ----------
+    log_density
+        Takes one value for each state, (K,), and returns the logarithm of each one's density, up to a constant.
+    x
+        Where the states are, (K,).
+    width
+        Of the interval that is tried first.
+    """
+    level = log_density(x) - rng.standard_exponential(len(x))
+    if not np.isfinite(level).all():
+        raise ValueError(f"slice_step must start where the log density is finite, got {level} at x = {x}")
+    left = x - width * rng.random(len(x))
+    right = left + width
+    # Widen until both ends are outside the slice {x : log_density(x) > level}
+    while (inside := log_density(left) > level).any():
+        left = np.where(inside, left - width, left)
+    while (inside := log_density(right) > level).any():
+        right = np.where(inside, right + width, right)
+    # Draw from between them; what is outside the slice becomes the end on its side
+    while True:
+        drawn = left + (right - left) * rng.random(len(x))
+        outside = ~(log_density(drawn) > level) & (drawn != x)
+        if not outside.any():
+            return drawn
+        left, right = np.where(outside & (drawn < x), drawn, left), np.where(outside & (drawn > x), drawn, right)
+        left, right = np.where(outside, left, drawn), np.where(outside, right, drawn)  # the others have arrived
