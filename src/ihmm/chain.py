@@ -28,7 +28,6 @@ from ihmm.store import Checkpoint, Chunk, Run, Settings, load
 POLL = 0.1  # seconds between two looks at the chains
 CHUNK_SECONDS, CHUNK_SHARE = 2.0, 0.02  # draws are written so often, or later in proportion to the time gone by
 AUTO_ROUNDS = 10  # of splits and merges that make a start
-AUTO_STATES = 10  # of a random start, for emissions that cannot be split and merged
 # What is done unless the user says otherwise: copies go in a few sweeps, then only what is one state in any case
 MOVES: tuple[Move, ...] = (GreedySplitMerge(sweeps=6), GreedySplitMerge(sweeps=30, careful=True))
 
@@ -76,8 +75,7 @@ def sample(
         Governs everything random. If not given, one is chosen and can be read from ``posterior.seed``.
     init
         Where chains start: a number of states for uniformly random paths (no more than a finite model has), a path
-        (for several sequences end to end, or a list of paths), or ``"auto"``: one state, split and merged greedily,
-        or 10 random ones if the emission cannot be integrated out.
+        (for several sequences end to end, or a list of paths), or ``"auto"``: one state, split and merged greedily.
     cores
         Chains running at the same time, on threads; as many as there are processors if not given. The result
         does not depend on it.
@@ -221,11 +219,11 @@ def _check_model(model: Any) -> Model:
 
 
 def _check_init(init: Any, data: Data, model: Model) -> int | IntArray | None:
-    """A number of states, a path, or None for "auto" where that can be done."""
+    """A number of states, a path, or None for "auto"."""
     if isinstance(init, str):
         if init != "auto":
             raise ValueError(f'init must be a number of states, a path of states, or "auto", got {init!r}')
-        return min(AUTO_STATES, total_states(model.prior)) if model.collapsed(data) is None else None
+        return None
     several = isinstance(init, (list, tuple)) and any(np.ndim(part) > 0 for part in init)
     if not several and np.ndim(init) == 0:
         return min(_checks.count("init (a number of states, or a path of states)", init), total_states(model.prior))
@@ -281,7 +279,7 @@ def _sweeps(
 def _greedy_path(rng: np.random.Generator, data: Data, model: Model) -> IntArray:
     """A path to start from: one state, split and merged for as long as that gains anything much."""
     draw = initial_draw(rng, data, model, np.zeros(len(data.y), np.int64))
-    path = Path(draw.states, draw.transitions.beta)
+    path = Path(draw.states, draw.transitions.beta, draw.phi)
     for _ in range(AUTO_ROUNDS):
         path = GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
     return path.states

@@ -6,6 +6,8 @@ import numpy as np
 
 from ihmm._typing import FloatArray
 
+WIDEST = 100  # widths that an interval may have
+
 
 def slice_step(
     rng: np.random.Generator, log_density: Callable[[FloatArray], FloatArray], x: FloatArray, width: float = 1.0
@@ -29,11 +31,13 @@ def slice_step(
         raise ValueError(f"slice_step must start where the log density is finite, got {level} at x = {x}")
     left = x - width * rng.random(len(x))
     right = left + width
-    # Widen until both ends are outside the slice {x : log_density(x) > level}
-    while (inside := log_density(left) > level).any():
-        left = np.where(inside, left - width, left)
-    while (inside := log_density(right) > level).any():
-        right = np.where(inside, right + width, right)
+    # Widen until both ends are outside the slice {x : log_density(x) > level}, by so many widths in all at most
+    more_left = rng.integers(WIDEST, size=len(x))
+    more_right = WIDEST - 1 - more_left
+    while (widen := (log_density(left) > level) & (more_left > 0)).any():
+        left, more_left = left - width * widen, more_left - widen
+    while (widen := (log_density(right) > level) & (more_right > 0)).any():
+        right, more_right = right + width * widen, more_right - widen
     # Draw from between them; what is outside the slice becomes the end on its side
     while True:
         drawn = left + (right - left) * rng.random(len(x))

@@ -15,7 +15,6 @@ from ihmm.emissions._gamma import expectation, gamma_nodes
 from ihmm.emissions._slice import slice_step
 
 LOG_2PI = float(np.log(2 * np.pi))
-STEPS = 5  # from a draw of the prior to a first κ
 
 
 class VonMisesPhi(NamedTuple):
@@ -67,11 +66,12 @@ class VonMises(Emission):
     def log_density(self, y: FloatArray, phi: VonMisesPhi) -> FloatArray:
         # κ cos(y − μ) = κ − 2κ sin²((y − μ)/2), which keeps its digits when κ is large
         half = phi.direction / 2
-        out = np.stack([np.cos(half), -np.sin(half)], axis=1) @ np.stack([np.sin(y / 2), np.cos(y / 2)])
+        out = np.multiply.outer(np.cos(half), np.sin(y / 2))
+        out -= np.multiply.outer(np.sin(half), np.cos(y / 2))
         out *= out
         out *= (-2 * phi.concentration)[:, None]
         out -= log_normaliser(phi.concentration)[:, None]
-        return np.asarray(out.T)
+        return out.T
 
     def log_density_at(self, y: FloatArray, states: IntArray, phi: VonMisesPhi) -> FloatArray:
         square = np.square(np.sin((y - phi.direction[states]) / 2))
@@ -92,10 +92,10 @@ class VonMises(Emission):
         return VonMisesPhi(rng.vonmises(self.direction, self.strength, n), concentration)
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> VonMisesPhi:
-        phi = self.sample_prior(rng, n_states)
-        for _ in range(STEPS):
-            phi = self.update(rng, y, states, phi)
-        return phi
+        # about a large κ, y is normal with variance 1/κ
+        seen = resultant(y, states, n_states)
+        concentration = rng.standard_gamma(self.shape + 0.5 * seen.count) / (self.rate + seen.shortfall)
+        return self.update(rng, y, states, VonMisesPhi(seen.direction, np.maximum(concentration, FLOOR)))
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: VonMisesPhi) -> VonMisesPhi:
         """A step of κ with μ integrated out, then μ given κ."""

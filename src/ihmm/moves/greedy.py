@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm import _checks
+from ihmm._typing import BoolArray, FloatArray, IntArray, Phi
 from ihmm.emissions._base import join, take
-from ihmm.emissions._base import size as len_phi
+from ihmm.emissions._base import size as n_choices
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.kernels.direct import gather_statistics
 from ihmm.kernels.rows import CHOICE
@@ -21,13 +22,16 @@ from ihmm.samplers import Path
 from ihmm.samplers.direct_assignment import FAMILIES
 from ihmm.sticks import new_stream, total_states
 
+LEAST = -1e10  # logarithm of a density that is zero, so that sums and differences stay numbers
+
 
 @dataclass(frozen=True)
 class GreedySplitMerge:
     """In the first tuning sweeps, make the splits and merges of states that raise the joint probability.
 
     One split of each state is tried, by how well its steps predict each other; then pairs are merged, best first, as
-    long as that gains anything. Emissions whose parameter cannot be integrated out are left alone.
+    long as that gains anything. φ is integrated out. Where that cannot be done, it is taken for one of a few values:
+    draws given the steps of each state, and of each half that a state is split in.
 
     Parameters
     ----------
@@ -48,68 +52,66 @@ class GreedySplitMerge:
         return sweep < min(self.sweeps, tune)
 
     def apply(self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper) -> Path:
+        gamma = hyper.gamma if np.isfinite(hyper.gamma) else 1.0  # equal weights are judged as if γ were 1
+        mass = (gamma, hyper.concentration, hyper.stickiness)
         n_states = len(path.beta) - 1
         states, beta = path.states.copy(), np.zeros(min(2 * n_states, total_states(model.prior)))
         beta[:n_states] = path.beta[:-1]
-        gamma = hyper.gamma if np.isfinite(hyper.gamma) else 1.0  # equal weights are judged as if γ were 1
-        mass = (gamma, hyper.concentration, hyper.stickiness)
 
-        collapsed = model.collapsed(data)
-        phi = None
+        collapsed, choices = model.collapsed(data), None
         if collapsed is not None:
-            family, prior, size, values = FAMILIES[collapsed.family], collapsed.prior, collapsed.size, collapsed.values
-            n_states = try_splits(
-                new_stream(rng), family, prior, size, values, data.offsets, states, beta, *mass, n_states
-            )
+            about = FAMILIES[collapsed.family], collapsed.prior, collapsed.size, collapsed.values, data.offsets
+            n_states = try_splits(new_stream(rng), *about, states, beta, *mass, n_states)
         else:
-            moved, phi = propose_splits(rng, data, model, path)
-            family, prior, size, values = CHOICE, np.zeros((1, 1)), 1 + len_phi(phi), by_choice(model, data, phi)
+            leaves, choices = propose_splits(rng, data, model, path)
+            about = CHOICE, np.zeros((1, 1)), 1 + n_choices(choices), log_densities(model, data, choices), data.offsets
             for k in range(n_states):
                 if n_states < len(beta):
-                    states[moved & (path.states == k)] = n_states
-                    n_states += keep_split(
-                        family, prior, size, values, data.offsets, states, beta, *mass, k, n_states
-                    )
+                    states[leaves & (path.states == k)] = n_states
+                    n_states += keep_split(*about, states, beta, *mass, k, n_states)
 
+        family, prior, size, values, offsets = about
         statistics = np.zeros((n_states, size))
         gather_statistics(family, statistics, values, states)
-        counts = count_transitions(states, data.offsets, n_states)
+        counts = count_transitions(states, offsets, n_states)
         merge_best_first(
-            family, prior, values, data.offsets, states, statistics, counts, beta[:n_states], *mass, self.careful
+            family, prior, values, offsets, states, statistics, counts, beta[:n_states], *mass, self.careful
         )
         kept = compact(states, np.arange(n_states))
-        if phi is not None:
-            phi = take(phi, statistics[kept, 1:].argmax(axis=1))
+        phi = None if choices is None else take(choices, statistics[kept, 1:].argmax(axis=1))
         return Path(states, np.append(beta[kept], path.beta[-1]), phi)
 
 
-def propose_splits(rng, data, model, path):
-    n_states = len(path.beta) - 1
-    states = path.states
+def propose_splits(rng: np.random.Generator, data: Data, model: Model, path: Path) -> tuple[BoolArray, Phi]:
+    """For each state a split in two: the steps that leave it, and parameters of all states, whole and halved.
+
+    Two of a state's steps at random begin, the others join the one under whose φ they are more likely; then φ is drawn
+    anew and all steps choose again, a few times.
+    """
+    states, n_states = path.states, len(path.beta) - 1
     whole = model.resample_phi(rng, data, states, n_states, path.phi)
     observed = np.arange(len(states)) if data.missing is None else np.flatnonzero(~data.missing)
-    order = rng.permutation(observed)
-    # two steps of each state
-    picked = np.repeat(np.arange(2 * n_states), 1)
-    first = {}
-    rank = np.argsort(states[order], kind="stable")
-    order = order[rank]
-    begin = np.searchsorted(states[order], np.arange(n_states))
-    end = np.searchsorted(states[order], np.arange(n_states), side="right")
-    pick = np.stack([begin, np.minimum(begin + 1, end - 1)], axis=1)
-    has = end > begin
-    steps = order[pick[has].ravel()]
-    labels = (2 * np.flatnonzero(has)[:, None] + np.arange(2)).ravel()
-    halves = model.emission.resample(rng, data.y[steps], labels, 2 * n_states)
+    steps, half = two_of_each(rng, states[observed], n_states)
+    halves = model.emission.resample(rng, data.y[observed[steps]], half, 2 * n_states)
     for _ in range(SCANS):
-        lower, upper = (model.log_density_at(data, 2 * states + side, halves) for side in (0, 1))
-        moved = upper > lower
-        halves = model.resample_phi(rng, data, 2 * states + moved, 2 * n_states, halves)
-    return moved, join(whole, halves)
+        stays, goes = (model.log_density_at(data, 2 * states + side, halves) for side in (0, 1))
+        leaves = goes > stays
+        halves = model.resample_phi(rng, data, 2 * states + leaves, 2 * n_states, halves)
+    return leaves, join(whole, halves)
 
 
-def by_choice(model, data, phi):
-    values = np.ascontiguousarray(np.maximum(model.log_density(data, phi), -1e10))
+def two_of_each(rng: np.random.Generator, states: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
+    """Two steps at random of every state that has two, and numbers for them: 2k and 2k + 1."""
+    order = rng.permutation(len(states))
+    order = order[np.argsort(states[order], kind="stable")]
+    first, end = (np.searchsorted(states[order], np.arange(n_states), side) for side in ("left", "right"))
+    has_two = np.flatnonzero(end - first >= 2)[:, None] 
+    return order[(first[has_two] + [0, 1]).ravel()], (2 * has_two + [0, 1]).ravel()
+
+
+def log_densities(model: Model, data: Data, phi: Phi) -> FloatArray:
+    """log f(y_t | φ_m) as compiled code reads it: finite, and NaN where there is no value."""
+    table = np.maximum(model.log_density(data, phi), LEAST)
     if data.missing is not None:
-        values[data.missing] = np.nan
-    return values
+        table[data.missing] = np.nan
+    return np.ascontiguousarray(table)
