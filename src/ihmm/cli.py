@@ -354,7 +354,7 @@ def report(run: Path) -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--emission",
-    type=click.Choice(("ion-channel", "normal", "categorical", "poisson")),
+    type=click.Choice(("ion-channel", "normal", "categorical", "poisson", "student-t", "von-mises")),
     default="ion-channel",
     show_default=True,
     help="A recording of an ion channel with four levels, or a series drawn from the model.",
@@ -560,6 +560,8 @@ def _example(emission: str, states: int | None) -> "Model":
         "normal": ihmm.NormalMean(noise=0.5, mean=0.0, scale=4.0),
         "categorical": ihmm.Categorical(n_symbols=6, concentration=0.3),
         "poisson": ihmm.Poisson(shape=1.0, rate=0.1),
+        "student-t": ihmm.StudentT(dof=4.0, strength=0.02, shape=10.0, rate=2.0),
+        "von-mises": ihmm.VonMises(),
     }
     rows: dict[str, Any] = {"concentration": 20.0, "stickiness": 0.95}  # states stay for some 20 steps
     prior = ihmm.HDPPrior(**rows) if states is None else ihmm.FinitePrior(n_states=states, gamma=None, **rows)

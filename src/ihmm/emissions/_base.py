@@ -14,7 +14,8 @@ LARGEST = 1e150  # of which the square is still a number
 class Emission(Protocol):
     """The density f(y | φ) of one step and the prior H of its parameter.
 
-    The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array).
+    The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array). If
+    its class names some of them in a tuple `angles`, those are averaged round the circle when draws are summed up.
     Nothing needs to be subclassed. `update`, `complete`, `log_marginal` and `log_density_at` may be left out; the last
     three are then as here. Steps without any value never reach an emission, except for `validate`, which sees another
     step's values in their place. A row with some of its values missing, NaN, does: refuse it in `validate`, or leave

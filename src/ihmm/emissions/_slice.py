@@ -10,7 +10,10 @@ WIDEST = 100  # widths that an interval may have
 
 
 def slice_step(
-    rng: np.random.Generator, log_density: Callable[[FloatArray], FloatArray], x: FloatArray, width: float = 1.0
+    rng: np.random.Generator,
+    log_density: Callable[[FloatArray], FloatArray],
+    x: FloatArray,
+    width: float | FloatArray = 1.0,
 ) -> FloatArray:
     """One step of slice sampling (Neal 2003) for one number in each of K states, all of them at once.
 
@@ -24,7 +27,7 @@ def slice_step(
     x
         Where the states are, (K,).
     width
-        Of the interval that is tried first.
+        Of the interval that is tried first, the same for all states or one for each.
     """
     level = log_density(x) - rng.standard_exponential(len(x))
     if not np.isfinite(level).all():

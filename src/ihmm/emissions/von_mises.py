@@ -106,7 +106,8 @@ class VonMises(Emission):
             log_prior = self.shape * log_concentration - self.rate * concentration
             return log_prior + self._log_evidence(concentration, seen)
 
-        concentration = np.exp(slice_step(rng, log_posterior, np.log(phi.concentration)))
+        width = 3 / np.sqrt(self.shape + 0.5 * seen.count)  # three standard deviations, if κ is large
+        concentration = np.exp(slice_step(rng, log_posterior, np.log(phi.concentration), width))
         pull = concentration * seen.length
         together = pull * np.exp(1j * seen.direction) + self.strength * np.exp(1j * self.direction)
         return VonMisesPhi(rng.vonmises(np.angle(together), np.abs(together)), np.maximum(concentration, FLOOR))

@@ -31,7 +31,7 @@ class GreedySplitMerge:
 
     One split of each state is tried, by how well its steps predict each other; then pairs are merged, best first, as
     long as that gains anything. φ is integrated out. Where that cannot be done, it is taken for one of a few values:
-    draws given the steps of each state, and of each half that a state is split in.
+    draws given the steps of a state, of half of one, or of two that are alike.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class GreedySplitMerge:
             about = FAMILIES[collapsed.family], collapsed.prior, collapsed.size, collapsed.values, data.offsets
             n_states = try_splits(new_stream(rng), *about, states, beta, *mass, n_states)
         else:
-            leaves, choices = propose_splits(rng, data, model, path)
+            leaves, choices = propose(rng, data, model, path)
             about = CHOICE, np.zeros((1, 1)), 1 + n_choices(choices), log_densities(model, data, choices), data.offsets
             for k in range(n_states):
                 if n_states < len(beta):
@@ -82,14 +82,23 @@ class GreedySplitMerge:
         return Path(states, np.append(beta[kept], path.beta[-1]), phi)
 
 
-def propose_splits(rng: np.random.Generator, data: Data, model: Model, path: Path) -> tuple[BoolArray, Phi]:
-    """For each state a split in two: the steps that leave it, and parameters of all states, whole and halved.
+def propose(rng: np.random.Generator, data: Data, model: Model, path: Path) -> tuple[BoolArray, Phi]:
+    """A split of each state: the steps that would leave it. And parameters to choose from: those of the states, of
+    their halves, and of the pairs that are most alike."""
+    states, n_states = path.states, len(path.beta) - 1
+    phi = model.resample_phi(rng, data, states, n_states, path.phi)
+    leaves, halves = halve(rng, data, model, states, n_states)
+    return leaves, join(phi, halves, pair(rng, data, model, states, phi))
+
+
+def halve(
+    rng: np.random.Generator, data: Data, model: Model, states: IntArray, n_states: int
+) -> tuple[BoolArray, Phi]:
+    """The steps of each state that go to its second half, and parameters of both halves.
 
     Two of a state's steps at random begin, the others join the one under whose φ they are more likely; then φ is drawn
     anew and all steps choose again, a few times.
     """
-    states, n_states = path.states, len(path.beta) - 1
-    whole = model.resample_phi(rng, data, states, n_states, path.phi)
     observed = np.arange(len(states)) if data.missing is None else np.flatnonzero(~data.missing)
     steps, half = two_of_each(rng, states[observed], n_states)
     halves = model.emission.resample(rng, data.y[observed[steps]], half, 2 * n_states)
@@ -97,7 +106,20 @@ def propose_splits(rng: np.random.Generator, data: Data, model: Model, path: Pat
         stays, goes = (model.log_density_at(data, 2 * states + side, halves) for side in (0, 1))
         leaves = goes > stays
         halves = model.resample_phi(rng, data, 2 * states + leaves, 2 * n_states, halves)
-    return leaves, join(whole, halves)
+    return leaves, halves
+
+
+def pair(rng: np.random.Generator, data: Data, model: Model, states: IntArray, phi: Phi) -> Phi:
+    """Parameters of each state taken together with the one whose φ suits its steps best, after its own."""
+    table = model.log_density(data, phi)
+    own = [states == k for k in range(table.shape[1])]
+    fit = np.array([table[steps].sum(axis=0) for steps in own])
+    np.fill_diagonal(fit, -np.inf)
+    partner = fit.argmax(axis=1)
+    pairs = [np.flatnonzero(steps | own[k]) for steps, k in zip(own, partner, strict=True)]
+    steps, label = np.concatenate(pairs), np.repeat(np.arange(len(pairs)), [len(both) for both in pairs])
+    together = data._replace(y=data.y[steps], missing=None if data.missing is None else data.missing[steps])
+    return model.resample_phi(rng, together, label, len(pairs), take(phi, partner))
 
 
 def two_of_each(rng: np.random.Generator, states: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
