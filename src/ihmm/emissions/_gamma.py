@@ -24,9 +24,7 @@ def gamma_nodes(shape: float, rate: float) -> tuple[FloatArray, FloatArray]:
     return np.exp(log_x) / rate, log_weight - np.logaddexp.reduce(log_weight)
 
 
-def expectation(
-    log_values: Callable[[FloatArray], FloatArray], log_weight: FloatArray, y: FloatArray
-) -> FloatArray:
+def expectation(log_values: Callable[[FloatArray], FloatArray], log_weight: FloatArray, y: FloatArray) -> FloatArray:
     """log Σ_i w_i h_i(y_t), shape (T,), where `log_values` gives log h_i(y_t), shape (nodes, T)."""
     blocks = [log_values(y[i : i + BLOCK]) + log_weight[:, None] for i in range(0, len(y), BLOCK)]
     return np.concatenate([np.logaddexp.reduce(block, axis=0) for block in blocks])

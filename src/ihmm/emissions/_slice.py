@@ -17,8 +17,8 @@ def slice_step(
 ) -> FloatArray:
     """One step of slice sampling (Neal 2003) for one number in each of K states, all of them at once.
 
-    It leaves the law with density ∝ exp(log_density) invariant, whatever the `width`; one near the spread of that law is
-    quickest. For a parameter that is positive step in its logarithm, and add it to the log density.
+    It leaves the law with density ∝ exp(log_density) invariant, whatever the `width`; one near the spread of that law
+    is quickest. For a parameter that is positive, step in its logarithm and add that to the log density.
 
     Parameters
     ----------

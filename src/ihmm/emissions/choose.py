@@ -23,8 +23,8 @@ def choose(emission: str | Emission, values: Array) -> Emission:
     """The emission itself, or one of the named family with a prior that suits `values`, (T, D), NaN where missing.
 
     ``"auto"`` takes several columns, and anything with fractions, for normal; whole numbers from 0 to 9 for symbols,
-    and larger ones for counts. ``"student-t"``, for outliers, and ``"von-mises"``, for angles in radians, are only taken
-    if they are asked for.
+    and larger ones for counts. ``"student-t"``, for outliers, and ``"von-mises"``, for angles in radians, must be asked
+    for.
 
     The priors are weakly informative. Normal: means centred at that of the series, spread as the series is; variances
     a tenth of the series' on average, InvGamma(2, ·). Several columns: the same for each of them, with correlations
@@ -77,7 +77,7 @@ def _normal(values: FloatArray) -> Emission:
 def _student_t(values: FloatArray) -> StudentT:
     low, middle, high = np.nanquantile(values, (0.25, 0.5, 0.75))
     variance = ((high - low) / QUARTILES) ** 2 if high > low else np.nanvar(values)
-    within = WITHIN * _positive(variance, middle)
+    within = WITHIN * _positive(np.asarray(variance), middle)
     return StudentT(mean=float(middle), strength=WITHIN, shape=2.0, rate=float(within))
 
 

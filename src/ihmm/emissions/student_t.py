@@ -76,7 +76,7 @@ class StudentT(Emission):
 
         def log_student(y: FloatArray) -> FloatArray:
             distance = np.square(y - self.mean) / scale[:, None]
-            return constant[:, None] - (self.shape + 0.5) * np.log1p(distance)
+            return np.asarray(constant[:, None] - (self.shape + 0.5) * np.log1p(distance))
 
         return expectation(log_student, log_weight, y)
 

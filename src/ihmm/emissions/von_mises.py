@@ -21,7 +21,9 @@ class VonMisesPhi(NamedTuple):
     direction: FloatArray
     concentration: FloatArray
 
-    angles = ("direction",)
+    @property
+    def angles(self) -> tuple[str, ...]:
+        return ("direction",)
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class VonMises(Emission):
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> VonMisesPhi:
         # about a large κ, y is normal with variance 1/κ
         seen = resultant(y, states, n_states)
-        concentration = rng.standard_gamma(self.shape + 0.5 * seen.count) / (self.rate + seen.shortfall)
+        concentration = rng.standard_gamma(self.shape + 0.5 * seen.number) / (self.rate + seen.shortfall)
         return self.update(rng, y, states, VonMisesPhi(seen.direction, np.maximum(concentration, FLOOR)))
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: VonMisesPhi) -> VonMisesPhi:
@@ -106,7 +108,7 @@ class VonMises(Emission):
             log_prior = self.shape * log_concentration - self.rate * concentration
             return log_prior + self._log_evidence(concentration, seen)
 
-        width = 3 / np.sqrt(self.shape + 0.5 * seen.count)  # three standard deviations, if κ is large
+        width = 3 / np.sqrt(self.shape + 0.5 * seen.number)  # three standard deviations, if κ is large
         concentration = np.exp(slice_step(rng, log_posterior, np.log(phi.concentration), width))
         pull = concentration * seen.length
         together = pull * np.exp(1j * seen.direction) + self.strength * np.exp(1j * self.direction)
@@ -119,7 +121,7 @@ class VonMises(Emission):
         constant = self.shape * np.log(self.rate) - lgamma(self.shape)
         log_gamma = constant + (self.shape - 1) * np.log(phi.concentration) - self.rate * phi.concentration
         square = np.square(np.sin((phi.direction - self.direction) / 2))
-        return np.asarray(log_gamma - 2 * self.strength * square - log_normaliser(np.float64(self.strength)))
+        return np.asarray(log_gamma - 2 * self.strength * square - log_normaliser(np.asarray(self.strength)))
 
     def _log_evidence(self, concentration: FloatArray, seen: "Resultant") -> FloatArray:
         """log ∫ Π f(y_t | μ, κ) p(μ) dμ = log I₀(|κR + strength|) − log I₀(strength) − n log 2πI₀(κ), R and strength
@@ -129,26 +131,27 @@ class VonMises(Emission):
         together = np.sqrt(np.maximum((pull + self.strength) ** 2 - square, 0.0))
         exponent = -concentration * seen.shortfall - square / np.maximum(together + pull + self.strength, FLOOR)
         scaled = np.log(i0e(together)) - np.log(i0e(self.strength))
-        return np.asarray(scaled + exponent - seen.count * log_normaliser(concentration))
+        return np.asarray(scaled + exponent - seen.number * log_normaliser(concentration))
 
 
 class Resultant(NamedTuple):
     """The sum of unit vectors."""
 
-    count: Array | int
+    number: Array | int
     length: FloatArray
-    shortfall: FloatArray  # count − length, which would cancel where all angles are nearly the same
+    shortfall: FloatArray  # number − length, which would cancel where all angles are nearly the same
     direction: FloatArray
 
 
 def resultant(y: FloatArray, states: IntArray, n_states: int) -> Resultant:
     """That of each state's angles."""
-    count = np.bincount(states, minlength=n_states)
+    number = np.bincount(states, minlength=n_states)
     x, z = (np.bincount(states, weights=side, minlength=n_states) for side in (np.cos(y), np.sin(y)))
     direction = np.arctan2(z, x)
     # 1 − cos = 2 sin² of the half
     each = 2 * np.square(np.sin((y - direction[states]) / 2))
-    return Resultant(count, np.hypot(x, z), np.bincount(states, weights=each, minlength=n_states), direction)
+    shortfall = np.asarray(np.bincount(states, weights=each, minlength=n_states), np.float64)
+    return Resultant(number, np.hypot(x, z), shortfall, direction)
 
 
 def log_normaliser(concentration: FloatArray) -> FloatArray:

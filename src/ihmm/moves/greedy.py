@@ -91,20 +91,19 @@ def propose(rng: np.random.Generator, data: Data, model: Model, path: Path) -> t
     return leaves, join(phi, halves, pair(rng, data, model, states, phi))
 
 
-def halve(
-    rng: np.random.Generator, data: Data, model: Model, states: IntArray, n_states: int
-) -> tuple[BoolArray, Phi]:
+def halve(rng: np.random.Generator, data: Data, model: Model, states: IntArray, n_states: int) -> tuple[BoolArray, Phi]:
     """The steps of each state that go to its second half, and parameters of both halves.
 
     Two of a state's steps at random begin, the others join the one under whose φ they are more likely; then φ is drawn
-    anew and all steps choose again, a few times.
+    anew and all steps choose again, a few times. Steps without a value go with the one before.
     """
-    observed = np.arange(len(states)) if data.missing is None else np.flatnonzero(~data.missing)
+    known = np.ones(len(states), bool) if data.missing is None else ~data.missing
+    observed, last_known = np.flatnonzero(known), np.maximum.accumulate(np.where(known, np.arange(len(states)), 0))
     steps, half = two_of_each(rng, states[observed], n_states)
     halves = model.emission.resample(rng, data.y[observed[steps]], half, 2 * n_states)
     for _ in range(SCANS):
         stays, goes = (model.log_density_at(data, 2 * states + side, halves) for side in (0, 1))
-        leaves = goes > stays
+        leaves = (goes > stays)[last_known]
         halves = model.resample_phi(rng, data, 2 * states + leaves, 2 * n_states, halves)
     return leaves, halves
 
@@ -123,12 +122,13 @@ def pair(rng: np.random.Generator, data: Data, model: Model, states: IntArray, p
 
 
 def two_of_each(rng: np.random.Generator, states: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
-    """Two steps at random of every state that has two, and numbers for them: 2k and 2k + 1."""
+    """Two steps at random of every state k that has two, and names for them: 2k and 2k + 1."""
     order = rng.permutation(len(states))
     order = order[np.argsort(states[order], kind="stable")]
     first, end = (np.searchsorted(states[order], np.arange(n_states), side) for side in ("left", "right"))
-    has_two = np.flatnonzero(end - first >= 2)[:, None] 
-    return order[(first[has_two] + [0, 1]).ravel()], (2 * has_two + [0, 1]).ravel()
+    has_two = np.flatnonzero(end - first >= 2)
+    places, names = (np.column_stack([base, base + 1]).ravel() for base in (first[has_two], 2 * has_two))
+    return order[places], names
 
 
 def log_densities(model: Model, data: Data, phi: Phi) -> FloatArray:
