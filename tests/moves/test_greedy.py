@@ -291,10 +291,11 @@ def test_moves_end_with_tuning():
     greedy = ihmm.GreedySplitMerge(sweeps=30)
     assert [greedy.acts(sweep, tune=10) for sweep in (0, 9, 10)] == [True, True, False]
     assert [greedy.acts(sweep, tune=500) for sweep in (0, 29, 30)] == [True, True, False]
-    model = ihmm.Model(ihmm.Normal())
     settings = {"draws": 20, "tune": 0, "chains": 1, "seed": 1, "progress": False}
-    with_moves, without = (ihmm.sample(model, SERIES, moves=m, **settings) for m in ((greedy,), ()))
-    np.testing.assert_array_equal(with_moves.states, without.states)
+    for emission in (ihmm.Normal(), ihmm.StudentT()):
+        model = ihmm.Model(emission)
+        with_moves, without = (ihmm.sample(model, SERIES, moves=m, **settings) for m in ((greedy,), ()))
+        np.testing.assert_array_equal(with_moves.states, without.states)
 
 
 def test_moves_can_be_switched_off():

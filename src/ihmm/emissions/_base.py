@@ -19,7 +19,8 @@ class Emission(Protocol):
     Nothing needs to be subclassed. `update`, `complete`, `log_marginal` and `log_density_at` may be left out; the last
     three are then as here. Steps without any value never reach an emission, except for `validate`, which sees another
     step's values in their place. A row with some of its values missing, NaN, does: refuse it in `validate`, or leave
-    those values out of the density everywhere.
+    those values out of the density everywhere. While tuning, `resample` and `update` are also given some of the steps
+    only, or steps more than once, for states that are tried out.
     """
 
     def validate(self, y: Array) -> Array:
