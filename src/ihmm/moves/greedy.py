@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm import _checks
+from ihmm._random import FLOOR
 from ihmm._typing import BoolArray, FloatArray, IntArray, Phi
 from ihmm.emissions._base import join, take
 from ihmm.emissions._base import size as n_choices
@@ -87,24 +88,27 @@ def propose(rng: np.random.Generator, data: Data, model: Model, path: Path) -> t
     their halves, and of the pairs that are most alike."""
     states, n_states = path.states, len(path.beta) - 1
     phi = model.resample_phi(rng, data, states, n_states, path.phi)
-    leaves, halves = halve(rng, data, model, states, n_states)
+    leaves, halves = halve(rng, data, model, states, phi)
     return leaves, join(phi, halves, pair(rng, data, model, states, phi))
 
 
-def halve(rng: np.random.Generator, data: Data, model: Model, states: IntArray, n_states: int) -> tuple[BoolArray, Phi]:
+def halve(rng: np.random.Generator, data: Data, model: Model, states: IntArray, phi: Phi) -> tuple[BoolArray, Phi]:
     """The steps of each state that go to its second half, and parameters of both halves.
 
-    Two of a state's steps at random begin, the others join the one under whose φ they are more likely; then φ is drawn
-    anew and all steps choose again, a few times. Steps without a value go with the one before.
+    The second half begins as one step that the state's φ is likely to explain badly. All steps join the half under
+    whose φ they are more likely; then φ is drawn anew and they choose again, a few times. Steps without a value go with
+    the one before.
     """
+    n_states = n_choices(phi)
     known = np.ones(len(states), bool) if data.missing is None else ~data.missing
     observed, last_known = np.flatnonzero(known), np.maximum.accumulate(np.where(known, np.arange(len(states)), 0))
-    steps, half = two_of_each(rng, states[observed], n_states)
-    halves = model.emission.resample(rng, data.y[observed[steps]], half, 2 * n_states)
+    surprise = -np.maximum(model.log_density_at(data, states, phi)[observed], LEAST)
+    first, k = one_of_each(rng, states[observed], surprise)
+    halves = join(phi, model.emission.resample(rng, data.y[observed[first]], k, n_states))
     for _ in range(SCANS):
-        stays, goes = (model.log_density_at(data, 2 * states + side, halves) for side in (0, 1))
+        stays, goes = (model.log_density_at(data, states + side * n_states, halves) for side in (0, 1))
         leaves = (goes > stays)[last_known]
-        halves = model.resample_phi(rng, data, 2 * states + leaves, 2 * n_states, halves)
+        halves = model.resample_phi(rng, data, states + leaves * n_states, 2 * n_states, halves)
     return leaves, halves
 
 
@@ -121,14 +125,15 @@ def pair(rng: np.random.Generator, data: Data, model: Model, states: IntArray, p
     return model.resample_phi(rng, together, label, len(pairs), take(phi, partner))
 
 
-def two_of_each(rng: np.random.Generator, states: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
-    """Two steps at random of every state k that has two, and names for them: 2k and 2k + 1."""
-    order = rng.permutation(len(states))
-    order = order[np.argsort(states[order], kind="stable")]
-    first, end = (np.searchsorted(states[order], np.arange(n_states), side) for side in ("left", "right"))
-    has_two = np.flatnonzero(end - first >= 2)
-    places, names = (np.column_stack([base, base + 1]).ravel() for base in (first[has_two], 2 * has_two))
-    return order[places], names
+def one_of_each(rng: np.random.Generator, states: IntArray, weight: FloatArray) -> tuple[IntArray, IntArray]:
+    """A step of every state, with probability proportional to its weight less the least one there; and these states."""
+    least = np.full(states.max(initial=0) + 1, np.inf)
+    np.minimum.at(least, states, weight)
+    # the first of exponential clocks of these rates
+    clock = rng.standard_exponential(len(states)) / np.maximum(weight - least[states], FLOOR)
+    order = np.lexsort((clock, states))
+    found, first = np.unique(states[order], return_index=True)
+    return order[first], found
 
 
 def log_densities(model: Model, data: Data, phi: Phi) -> FloatArray:
