@@ -241,6 +241,15 @@ def test_without_closed_forms_too_missing_values_and_finite_models_are_no_obstac
         assert len(path.beta) - 1 == 3
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_short_visit_far_away_is_not_lost_in_the_tails_of_a_large_state(seed):
+    truth = np.arange(1000) // 12 == 40
+    y = 5.0 * truth + 0.5 * np.random.default_rng(seed).standard_t(4, 1000)
+    chain = ihmm.iterate(ihmm.Model(ihmm.StudentT()), y, init=1, tune=30, seed=seed)
+    draw, _ = next(itertools.islice(chain, 30, None))
+    assert np.mean((draw.states == draw.states[485]) == truth) > 0.99
+
+
 def test_a_stand_in_is_judged_by_the_best_of_its_parameters():
     rng = np.random.default_rng(0)
     model = ihmm.Model(ihmm.StudentT())
