@@ -108,8 +108,18 @@ def halve(rng: np.random.Generator, data: Data, model: Model, states: IntArray, 
     for _ in range(SCANS):
         stays, goes = (model.log_density_at(data, states + side * n_states, halves) for side in (0, 1))
         leaves = (goes > stays)[last_known]
-        halves = model.resample_phi(rng, data, states + leaves * n_states, 2 * n_states, halves)
+        halves = redraw(rng, data, model, states + leaves * n_states, halves)
     return leaves, halves
+
+
+def redraw(rng: np.random.Generator, data: Data, model: Model, states: IntArray, phi: Phi) -> Phi:
+    """φ drawn anew for the states that have a step, and as it was for the others: not every emission of a user's own is
+    ready for those."""
+    found, steps = np.unique(states, return_inverse=True)
+    fresh = model.resample_phi(rng, data, steps, len(found), take(phi, found))
+    place = len(found) + np.arange(n_choices(phi))
+    place[found] = np.arange(len(found))
+    return take(join(fresh, phi), place)
 
 
 def pair(rng: np.random.Generator, data: Data, model: Model, states: IntArray, phi: Phi) -> Phi:
