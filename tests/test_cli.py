@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import ihmm
-from ihmm.cli import cli
+from ihmm.cli import SIMULATED, cli
 from ihmm.store import Run
 
 SHORT = ("--draws", "20", "--tune", "10", "--chains", "2", "--seed", "3", "--no-report")
@@ -251,7 +251,7 @@ def test_a_run_that_another_process_works_on_can_be_looked_at_but_not_resumed():
         assert "another process is working on" in refused("resume", "x")
 
 
-@pytest.mark.parametrize("emission", ["ion-channel", "normal", "categorical", "poisson", "bernoulli", "multinomial"])
+@pytest.mark.parametrize("emission", SIMULATED)
 def test_simulated_series_are_reproducible_and_can_be_fitted(emission):
     first, second = (run("simulate", "--emission", emission, "--length", 80, "--seed", 4) for _ in range(2))
     assert first.stdout == second.stdout

@@ -287,3 +287,39 @@ def test_two_particles_are_enough_to_run():
 
 def test_a_start_with_as_many_states_as_steps_works():
     draw_some(NORMAL, TWO_LEVELS, init=np.arange(100))
+
+
+# Families that are renewed step by step
+
+EXTREME = {
+    "constant": np.full(60, 3.0),
+    "constant at π": np.full(60, np.pi),
+    "both sides of ±π": np.pi * np.where(np.arange(60) % 2, 1.0, -1.0),
+    "all different": np.arange(6.0),
+    "nearly the same": 1.0 + 1e-9 * np.arange(60),
+    "an empty sequence": [np.full(5, np.nan), np.array([1.0, np.nan, 2.0])],
+    "one value": np.array([np.nan, 1.0, np.nan]),
+}
+
+
+@pytest.mark.parametrize("series", EXTREME)
+@pytest.mark.parametrize("emission", [ihmm.StudentT(), ihmm.StudentT(dof=0.3), ihmm.VonMises()], ids=repr)
+def test_steps_of_parameters_stay_finite_on_hostile_series(emission, series):
+    for init in (5, "auto"):
+        draw_some(emission, EXTREME[series], init=init)
+
+
+def test_scales_far_from_the_prior_and_far_outliers_work():
+    y = np.where(np.arange(100) % 33 == 10, 5e5, TWO_LEVELS)
+    for values in (y, 1e6 * TWO_LEVELS, 1e-6 * TWO_LEVELS, 1e6 + TWO_LEVELS):
+        draw_some(ihmm.StudentT(), values)
+    draw_some(ihmm.StudentT(rate=1e-12), y)
+
+
+@pytest.mark.parametrize("rate", [1e-12, 1e6])
+def test_concentrations_may_be_huge_or_tiny(rate):
+    identical = draw_some(ihmm.VonMises(rate=rate), np.full(60, 0.5))
+    largest = max(draw.phi.concentration.max() for draws in identical.draws for draw in draws)
+    assert (largest > 1e9) if rate < 1 else (largest < 1e-2)
+    draw_some(ihmm.VonMises(rate=rate, strength=1e6), TWO_LEVELS, ihmm.Beam())
+    draw_some(ihmm.VonMises(shape=1e-3), TWO_LEVELS, ihmm.Blocked(), ihmm.FinitePrior(n_states=8))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ihmm.emissions import Normal as Normal
     from ihmm.emissions import NormalMean as NormalMean
     from ihmm.emissions import Poisson as Poisson
+    from ihmm.emissions import StudentT as StudentT
+    from ihmm.emissions import VonMises as VonMises
     from ihmm.estimator import InfiniteHMM as InfiniteHMM
     from ihmm.model import Draw as Draw
     from ihmm.model import Model as Model
@@ -66,6 +68,8 @@ _HOME = {
     "ParticleGibbs": "ihmm.samplers",
     "Poisson": "ihmm.emissions",
     "Posterior": "ihmm.posterior",
+    "StudentT": "ihmm.emissions",
+    "VonMises": "ihmm.emissions",
     "datasets": "ihmm.datasets",
     "distributed": "ihmm.distributed",
     "iterate": "ihmm.chain",

@@ -13,6 +13,10 @@ def positive(name: str, value: Any) -> float:
     return _real(name, value, "a positive number", lambda x: x > 0)
 
 
+def not_negative(name: str, value: Any) -> float:
+    return _real(name, value, "a number of at least 0", lambda x: x >= 0)
+
+
 def fraction(name: str, value: Any) -> float:
     return _real(name, value, "a number in [0, 1)", lambda x: 0 <= x < 1)
 

@@ -131,6 +131,7 @@ COLUMN = click.option(
 )
 ID = click.option("--id", metavar="NAME", help="Column that says to which series a row belongs.")
 DELIMITER = click.option("--delimiter", metavar="CHAR", help="What separates cells: a character, tab or space.")
+SIMULATED = ("ion-channel", "normal", "categorical", "poisson", "bernoulli", "multinomial", "student-t", "von-mises")
 CORES = click.option("--cores", type=POSITIVE, help="Chains running at the same time; all processors by default.")
 REPORT = click.option("--report/--no-report", default=None, help="Write report.html; by default if it can be done.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -356,7 +357,7 @@ def report(run: Path) -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--emission",
-    type=click.Choice(("ion-channel", "normal", "categorical", "poisson", "bernoulli", "multinomial")),
+    type=click.Choice(SIMULATED),
     default="ion-channel",
     show_default=True,
     help="A recording of an ion channel with four levels, or a series drawn from the model.",
@@ -568,6 +569,8 @@ def _example(emission: str, states: int | None) -> "Model":
         "poisson": ihmm.Poisson(shape=1.0, rate=0.1),
         "bernoulli": ihmm.Bernoulli(n_features=8, a=0.5, b=0.5),
         "multinomial": ihmm.Multinomial(n_categories=5, total=20),
+        "student-t": ihmm.StudentT(dof=4.0, strength=0.02, shape=10.0, rate=2.0),
+        "von-mises": ihmm.VonMises(),
     }
     rows: dict[str, Any] = {"concentration": 20.0, "stickiness": 0.95}  # states stay for some 20 steps
     prior = ihmm.HDPPrior(**rows) if states is None else ihmm.FinitePrior(n_states=states, gamma=None, **rows)

@@ -76,7 +76,7 @@ class Cluster:
             if self._y is None:
                 self._y = data.y
             if key not in self._kept:
-                part = data.part(*key)
+                part = data.take(slice(*key))
                 if data.y is not self._y or len(self._kept) >= self.size:
                     return part
                 self._kept[key] = self.client.scatter(part, hash=False)  # type: ignore[no-untyped-call]

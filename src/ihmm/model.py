@@ -85,7 +85,7 @@ class Threads:
     size: int = 1
 
     def over(self, function: "Callable[[Data, Job], Result]", data: "Data", jobs: Sequence[Job]) -> list[Result]:
-        return list(in_threads(lambda job: function(data.part(job.begin, job.end), job), jobs, self.size))
+        return list(in_threads(lambda job: function(data.take(slice(job.begin, job.end)), job), jobs, self.size))
 
 
 class Data(NamedTuple):
@@ -109,12 +109,12 @@ class Data(NamedTuple):
     def lengths(self) -> IntArray:
         return np.diff(self.offsets)
 
-    def part(self, begin: int, end: int) -> "Data":
-        """A stretch of steps by itself, as one sequence."""
-        steps = slice(begin, end)
+    def take(self, steps: slice | IntArray) -> "Data":
+        """Some steps by themselves, as one sequence."""
+        y, log_marginal = self.y[steps], self.log_marginal[steps]
         missing = self.missing[steps] if self.missing is not None else None
         with_past = (self.with_past[0][steps], self.with_past[1][steps]) if self.with_past is not None else None
-        return Data(self.y[steps], np.array([0, end - begin]), self.log_marginal[steps], missing, with_past)
+        return Data(y, np.array([0, len(y)]), log_marginal, missing, with_past)
 
     @property
     def seen(self) -> Array:

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
 SETTINGS, PROVENANCE = "settings.toml", "provenance.json"
 SAMPLERS = ("particle-gibbs", "beam", "direct-assignment")
-EMISSIONS = ("auto", "normal", "categorical", "poisson", "bernoulli", "multinomial", "autoregressive")
+EMISSIONS = (
+    "auto",
+    "normal",
+    "categorical",
+    "poisson",
+    "bernoulli",
+    "multinomial",
+    "autoregressive",
+    "student-t",
+    "von-mises",
+)
 PACKAGES = ("ihmm", "numpy", "scipy", "numba", "pandas")
 
 

@@ -255,6 +255,8 @@ def summarise(draws: Iterable[Draw], states: Array, like: "Summary | None" = Non
             if d == 0:
                 parameters[name] = np.full((n_draws, n_labels, *values.shape[1:]), np.nan)
             parameters[name][d, here] = values[found.state[here]]
+    for name in getattr(draw.phi, "angles", ()):
+        parameters[name] = _near_their_mean(parameters[name])
     return Summary(
         states=reference,
         probabilities=vote(states, matches, n_labels) / n_draws,
@@ -266,6 +268,12 @@ def summarise(draws: Iterable[Draw], states: Array, like: "Summary | None" = Non
         parameters=parameters,
         phi=rebuild(draw.phi, (np.nanmean(values, axis=0) for values in parameters.values())),
     )
+
+
+def _near_their_mean(angles: FloatArray) -> FloatArray:
+    """The same angles as numbers that means and quantiles can be taken of, even where they lie about ±π."""
+    center = np.angle(np.nanmean(np.exp(1j * angles), axis=0))
+    return np.asarray(center + np.angle(np.exp(1j * (angles - center))))
 
 
 def _interval(values: FloatArray) -> str:

@@ -17,6 +17,8 @@ from ihmm.emissions import (
     Normal,
     NormalMean,
     Poisson,
+    StudentT,
+    VonMises,
 )
 from ihmm.emissions._base import join, take
 from ihmm.model import Model
@@ -52,9 +54,16 @@ WITH_A_PAST = [
     Autoregressive(1, strength=1.0, precision=10.0),
     Autoregressive(2, 2, [1.0, -2.0], 2.0, 0.4, np.diag([10.0, 20.0, 30.0, 40.0]) + 3, 6.0, [[2.0, 0.5], [0.5, 1.0]]),
 ]
-FAMILIES = ONE_NUMBER + SEVERAL_NUMBERS + WITH_A_PAST
-every_family = pytest.mark.parametrize("emission", FAMILIES, ids=repr)
-one_number_a_step = pytest.mark.parametrize("emission", ONE_NUMBER, ids=repr)
+STEP_BY_STEP = [
+    StudentT(),
+    StudentT(dof=1.5, mean=-1.0, strength=2.0, shape=3.5, rate=0.7),
+    VonMises(),
+    VonMises(shape=2.0, rate=0.5, direction=-3.0, strength=1.5),
+]
+CONJUGATE = ONE_NUMBER + SEVERAL_NUMBERS + WITH_A_PAST
+every_family = pytest.mark.parametrize("emission", CONJUGATE + STEP_BY_STEP, ids=repr)
+every_conjugate_family = pytest.mark.parametrize("emission", CONJUGATE, ids=repr)
+one_number_a_step = pytest.mark.parametrize("emission", ONE_NUMBER + STEP_BY_STEP, ids=repr)
 
 
 def some_series(emission, n=50, n_states=4, seed=0):
@@ -121,7 +130,7 @@ def test_density_along_a_path_picks_from_the_table_as_the_default_does(emission)
     np.testing.assert_allclose(along, Emission.log_density_at(emission, y, states, phi), rtol=1e-12, atol=1e-12)
 
 
-@every_family
+@every_conjugate_family
 def test_marginal_of_a_step_is_the_evidence_of_that_step_alone(emission):
     _, _, y = some_data(emission)
     evidence = [emission.log_evidence(y[t : t + 1]) for t in range(50)]
@@ -146,14 +155,14 @@ def test_default_marginal_is_near_the_closed_form(emission):
     assert np.median(np.abs(difference)) < 0.3
 
 
-@every_family
+@every_conjugate_family
 def test_evidence_is_the_same_in_any_order(emission):
     _, _, y = some_data(emission)
     shuffled = np.random.default_rng(4).permutation(y)
     assert emission.log_evidence(shuffled) == pytest.approx(emission.log_evidence(y), rel=1e-10)
 
 
-@every_family
+@every_conjugate_family
 def test_evidence_grows_by_the_average_density_over_the_posterior(emission):
     # p(y_0, y_1, y_2) / p(y_1, y_2) = E[f(y_0 | φ) | y_1, y_2]
     _, _, y = some_data(emission, n=3)
@@ -177,6 +186,17 @@ def test_a_state_without_observations_is_drawn_from_the_prior(emission):
             if one.std() > 1e-9:
                 assert_mean(one - other, 0.0)
                 assert_mean((one - one.mean()) ** 2 - (other - other.mean()) ** 2, 0.0)
+
+
+@pytest.mark.parametrize("emission", STEP_BY_STEP, ids=repr)
+def test_a_step_for_states_without_observations_leaves_the_prior_as_it_is(emission):
+    n = 20_000
+    _, states, y = some_data(emission, n=5)
+    before = emission.sample_prior(np.random.default_rng(7), n + 4)
+    after = emission.update(np.random.default_rng(6), y, states, before)
+    for old, new in zip(before, after, strict=True):
+        old, new = np.arctan(old[4:]), np.arctan(new[4:])
+        assert stats.ks_2samp(old, new).pvalue > 1e-7
 
 
 @every_family

@@ -1,6 +1,7 @@
 """Families of emissions: one file each, all behind the same protocol."""
 
 from ihmm.emissions._base import ConjugateEmission, Emission
+from ihmm.emissions._slice import slice_step
 from ihmm.emissions.autoregressive import Autoregressive
 from ihmm.emissions.bernoulli import Bernoulli
 from ihmm.emissions.categorical import Categorical
@@ -10,6 +11,8 @@ from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.normal_mean import NormalMean
 from ihmm.emissions.poisson import Poisson
+from ihmm.emissions.student_t import StudentT
+from ihmm.emissions.von_mises import VonMises
 
 __all__ = [
     "Autoregressive",
@@ -23,4 +26,7 @@ __all__ = [
     "Normal",
     "NormalMean",
     "Poisson",
+    "StudentT",
+    "VonMises",
+    "slice_step",
 ]

@@ -15,11 +15,13 @@ REQUIRED = ("validate", "log_density", "sample_prior", "resample", "sample_obser
 class Emission(Protocol):
     """The density f(y | φ) of one step and the prior H of its parameter.
 
-    The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array).
+    The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array). If
+    its class names some of them in a tuple `angles`, those are averaged round the circle when draws are summed up.
     Nothing needs to be subclassed. `with_past`, `update`, `column`, `complete`, `log_marginal` and `log_density_at` may
     be left out; the last three are then as here. Steps without any value never reach an emission, except for
     `validate`, which sees another step's values in their place. A row with some of its values missing, NaN, does:
-    refuse it in `validate`, or leave those values out of the density everywhere.
+    refuse it in `validate`, or leave those values out of the density everywhere. While tuning, `resample` and `update`
+    are also given some of the steps only, or steps more than once, for states that are tried out.
     """
 
     def validate(self, y: Array) -> Array:

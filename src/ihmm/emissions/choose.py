@@ -12,11 +12,24 @@ from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.poisson import Poisson
+from ihmm.emissions.student_t import StudentT
+from ihmm.emissions.von_mises import VonMises
 
-NAMES = ("auto", "normal", "categorical", "poisson", "bernoulli", "multinomial", "autoregressive")
+NAMES = (
+    "auto",
+    "normal",
+    "categorical",
+    "poisson",
+    "bernoulli",
+    "multinomial",
+    "autoregressive",
+    "student-t",
+    "von-mises",
+)
 MOST_SYMBOLS = 10  # whole numbers below this are taken for symbols, others for counts
 MOST_CORRELATED = 20  # columns up to which correlations within a state are learned
 LEAST_NOISE = 1e-10  # of an autoregression, as a share of the variance of the whole series
+QUARTILES = 1.349  # how far apart they are, in standard deviations of a normal
 WITHIN = 0.1  # variance expected within a state, as a share of the variance of the whole series
 
 
@@ -24,14 +37,17 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
     """The emission itself, or one of the named family with a prior that suits `values`, (T, D), NaN where missing.
 
     ``"auto"`` takes several columns, and anything with fractions, for normal; whole numbers from 0 to 9 for symbols,
-    and larger ones for counts.
+    and larger ones for counts. ``"student-t"``, for outliers, and ``"von-mises"``, for angles in radians, must be asked
+    for.
 
     The priors are weakly informative. Normal: means centred at that of the series, spread as the series is; variances
     a tenth of the series' on average, InvGamma(2, ·). Several columns: the same for each of them, with correlations
-    for up to 20. Poisson: rates Gamma(1, 1/mean). Categorical, Bernoulli and Multinomial: all probabilities equally
-    likely; the total of simulated rows of counts is the median of those seen. Autoregressive, of the given `order` and
-    never by ``"auto"``: noise as that of one autoregression for the whole series on average, coefficients about 0 and
-    around 1 in size for columns of equal spread, levels spread as the series is.
+    for up to 20. Student t, with 4 degrees of freedom: as normal, but on the scale of the quartiles, which outliers do
+    not move. Von Mises: all directions equally likely, concentrations exponential of mean 20. Poisson: rates
+    Gamma(1, 1/mean). Categorical, Bernoulli and Multinomial: all probabilities equally likely; the total of simulated
+    rows of counts is the median of those seen. Autoregressive, of the given `order`: noise as that of one
+    autoregression for the whole series on average, coefficients about 0 and around 1 in size for columns of equal
+    spread, levels spread as the series is. ``"auto"`` never takes one of the last two, a Student t or a von Mises.
     """
     if not isinstance(emission, str):
         return emission
@@ -55,6 +71,10 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
     if name == "poisson":
         mean = float(np.nanmean(observed))
         return Poisson(shape=1.0, rate=1 / mean if mean > 0 else 1.0)
+    if name == "student-t":
+        return _student_t(observed)
+    if name == "von-mises":
+        return VonMises()
     return Categorical(n_symbols=max(int(np.nanmax(observed)) + 1, 2))
 
 
@@ -67,8 +87,8 @@ def _guess(values: Array) -> str:
 
 
 def _moments(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    mean, variance = np.nanmean(values, axis=0), np.nanvar(values, axis=0)
-    return mean, np.where(variance > 0, variance, np.maximum(np.square(mean), 1.0) * 1e-6)  # a constant column
+    mean = np.nanmean(values, axis=0)
+    return mean, _positive(np.nanvar(values, axis=0), mean)
 
 
 def _autoregressive(values: FloatArray, order: int) -> Emission:
@@ -111,3 +131,15 @@ def _multinomial(values: FloatArray) -> Emission:
     totals = values.sum(axis=1)
     known = totals[np.isfinite(totals)]
     return Multinomial(n_categories=values.shape[1], total=max(round(float(np.median(known))), 1) if known.size else 1)
+
+
+def _student_t(values: FloatArray) -> StudentT:
+    low, middle, high = np.nanquantile(values, (0.25, 0.5, 0.75))
+    variance = ((high - low) / QUARTILES) ** 2 if high > low else np.nanvar(values)
+    within = WITHIN * _positive(np.asarray(variance), middle)
+    return StudentT(mean=float(middle), strength=WITHIN, shape=2.0, rate=float(within))
+
+
+def _positive(variance: FloatArray, mean: FloatArray) -> FloatArray:
+    """The variance, or something small in its place where a column is constant."""
+    return np.where(variance > 0, variance, np.maximum(np.square(mean), 1.0) * 1e-6)

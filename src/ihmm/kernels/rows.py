@@ -24,6 +24,12 @@ BERNOULLI: columns of zeros and ones are independent, each 1 with a probability 
 MULTINOMIAL: rows of counts, with probabilities that are Dirichlet. Rows are complete, or missing altogether.
     prior: one row, the concentration of every column
     statistics: after the number of rows, the sum of each column
+
+CHOICE: not an emission but a stand-in for any of them. φ is one of M that are given, each as likely, and a state has
+the one that suits its steps best.
+    values: log f(y_t | φ_m)
+    prior: nothing
+    statistics: after the number of steps, their sum of log f(y_t | φ_m) for every m
 """
 
 import math
@@ -33,8 +39,7 @@ import numpy as np
 from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import log_ratio
 
-DIAGONAL, FULL = 4, 5
-BERNOULLI, MULTINOMIAL = 20, 21
+CHOICE, DIAGONAL, FULL, BERNOULLI, MULTINOMIAL = -1, 4, 5, 6, 7
 FACTORED, LOG_DET, MEAN = 1, 2, 3  # where these stand among the statistics of FULL
 STRENGTH, DOF, GIVEN, LOG_SCALE, LOG_GIVEN, CENTER, PIVOT, SCALE = range(8)  # rows of FULL's prior
 
@@ -49,7 +54,7 @@ def change_statistics(family, statistic, values, t, sign):
         change_columns(statistic, values, t, sign)
     elif family == BERNOULLI:
         change_ones(statistic, values, t, sign)
-    elif family == MULTINOMIAL:
+    elif family in (MULTINOMIAL, CHOICE):
         for d in range(values.shape[1]):
             statistic[1 + d] += sign * values[t, d]
     elif statistic[0] < 0.5:  # no row is left, and no rounding either
@@ -69,6 +74,8 @@ def log_predictive(family, prior, statistic, values, t):
         return log_bernoullis(prior, statistic, values, t)
     if family == MULTINOMIAL:
         return log_multinomial(prior, statistic, values, t)
+    if family == CHOICE:
+        return values[t, statistic[1:].argmax()]
     return log_student_of_row(prior, statistic, values, t)
 
 
@@ -77,7 +84,7 @@ def combine(family, prior, first, second, together):
     """The statistics of two states' rows taken together; `together` may be one of the two."""
     if family == DIAGONAL:
         combine_columns(first, second, together)
-    elif family in (BERNOULLI, MULTINOMIAL):
+    elif family in (BERNOULLI, MULTINOMIAL, CHOICE):
         for i in range(1, len(together)):
             together[i] = first[i] + second[i]
     else:
@@ -94,6 +101,8 @@ def log_evidence(family, prior, statistic):
         return log_evidence_of_ones(prior, statistic)
     if family == MULTINOMIAL:
         return log_evidence_of_counts(prior, statistic)
+    if family == CHOICE:
+        return statistic[1:].max() - math.log(len(statistic) - 1.0)
     return log_evidence_of_rows(prior, statistic)
 
 

@@ -99,21 +99,29 @@ def try_splits(stream, family, prior, size, values, offsets, states, beta, gamma
         new = n_states
         if new == len(beta) or not split_in_two(stream, family, prior, size, values, states, k, new):
             continue
-        statistics = np.zeros((new + 1, size))
-        gather_statistics(family, statistics, values, states)
-        counts = count_transitions(states, offsets, new + 1)
-        whole, share = beta[k], statistics[new, 0] / (statistics[k, 0] + statistics[new, 0])
-        beta[k], beta[new] = whole * (1.0 - share), whole * share
-        alive = np.ones(new + 1, np.bool_)
-        lost = merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, alive, k, new)
-        if lost < 0.0:
-            n_states += 1
-        else:
-            beta[k], beta[new] = whole, 0.0
-            for t in range(len(states)):
-                if states[t] == new:
-                    states[t] = k
+        n_states += keep_split(
+            family, prior, size, values, offsets, states, beta, gamma, concentration, stickiness, k, new
+        )
     return n_states
+
+
+@jit
+def keep_split(family, prior, size, values, offsets, states, beta, gamma, concentration, stickiness, k, new):
+    """Whether it gains that some of state k's steps were given to state `new`; if not, they are given back."""
+    statistics = np.zeros((new + 1, size))
+    gather_statistics(family, statistics, values, states)
+    whole, mine, others = beta[k], statistics[k, 0], statistics[new, 0]
+    if mine > 0.0 and others > 0.0:
+        counts = count_transitions(states, offsets, new + 1)
+        beta[k], beta[new] = whole * mine / (mine + others), whole * others / (mine + others)
+        alive = np.ones(new + 1, np.bool_)
+        if merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, alive, k, new) < 0.0:
+            return True
+    beta[k], beta[new] = whole, 0.0
+    for t in range(len(states)):
+        if states[t] == new:
+            states[t] = k
+    return False
 
 
 @jit
