@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm import _checks
-from ihmm._typing import FloatArray
+from ihmm._typing import FloatArray, IntArray
 from ihmm.emissions._base import take
 from ihmm.kernels import csmc
 from ihmm.kernels.csmc import Cloud, Density
@@ -57,7 +57,7 @@ class ParticleGibbs:
 
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
         stick_key, phi_key, forward_key, backward_key = rng.integers(0, 2**63, 4, dtype=np.uint64)
-        theta, order = open_theta(draw, model.prior, stick_key, self.explicit_threshold(model, draw))
+        theta, order = self.open(model, draw, stick_key)
         phi = known = take(extend_phi(model.emission, phi_key, draw.phi, len(order)), order)
         reference = np.argsort(order)[draw.states]
         log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(reference))
@@ -86,6 +86,10 @@ class ParticleGibbs:
         path = np.empty_like(reference)
         csmc.trace_back(theta, cloud, reference, sequence, backward_key, self.ancestor_sampling, path)
         return finish(path, reference, theta, order, phi, draw)
+
+    def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Theta, IntArray]:
+        """θ with the states that are scored explicitly in front, see `open_theta`."""
+        return open_theta(draw, model.prior, key, self.explicit_threshold(model, draw))
 
     def explicit_threshold(self, model: Model, draw: Draw) -> float:
         """ε, a function of the hyperparameters and never of the path.

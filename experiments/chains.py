@@ -1,0 +1,184 @@
+"""The samplers that are compared, chains on the synthetic data, and how long these take to find the states."""
+
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+import ihmm
+from benchmarks.convergence import arrival
+from experiments.jobs import Job, Result, Results
+from ihmm._typing import FloatArray, IntArray
+from ihmm.datasets import Recording
+from ihmm.kernels import sticks
+from ihmm.kernels.sticks import Theta
+from ihmm.model import Draw, Model
+from ihmm.samplers import Sampler
+from ihmm.sticks import open_theta
+
+LARGE = 0.01  # share of the steps that a state must own to count
+SHOWN = 1000  # sweeps that T15 shows
+
+
+@dataclass(frozen=True)
+class LiteralParticleGibbs(ihmm.ParticleGibbs):
+    """T15 §3.2 to the letter: the states scored explicitly are those of the reference path. Not invariant."""
+
+    def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Theta, IntArray]:
+        theta, _ = open_theta(draw, model.prior, key, np.inf)  # no stick is broken before the pass
+        order = np.empty(theta.size[0], np.int64)
+        sticks.arrange(theta, 0.0, order)
+        return theta, order
+
+
+class Contender(NamedTuple):
+    label: str
+    colour: str
+    sampler: Sampler
+    sticky: bool = False
+    moves: bool = False  # split and merge while tuning
+
+    @property
+    def prior(self) -> ihmm.HDPPrior:
+        """γ and c = α + κ are Gamma(1, 1), and ρ = κ/(α + κ) is Beta(1, 1) where it is not 0."""
+        return ihmm.HDPPrior(stickiness=ihmm.BetaPrior(1, 1) if self.sticky else 0.0)
+
+
+CONTENDERS = {
+    "pg": Contender("PG", "#0072B2", ihmm.ParticleGibbs(10)),
+    "pg_sticky": Contender("PG-S", "#009E73", ihmm.ParticleGibbs(10), sticky=True),
+    "beam": Contender("beam", "#D55E00", ihmm.Beam()),
+    "gibbs": Contender("Gibbs", "#8A8A8A", ihmm.DirectAssignment()),
+    "literal": Contender("PG to the letter", "#CC79A7", LiteralParticleGibbs(10)),
+    "moves": Contender("PG, split–merge", "#E69F00", ihmm.ParticleGibbs(10), moves=True),
+    "pg_50": Contender("posterior, N = 50", "#56B4E9", ihmm.ParticleGibbs(50)),
+    "prior_10": Contender("prior, N = 10", "#8A8A8A", ihmm.ParticleGibbs(10, "prior")),
+    "prior_50": Contender("prior, N = 50", "#222222", ihmm.ParticleGibbs(50, "prior")),
+}
+
+
+def chain_jobs(data: str, names: tuple[str, ...], init: int, seeds: int, sweeps: int) -> list[Job]:
+    return [
+        Job(
+            f"{data}/{name}-from-{init}-seed-{seed}",
+            chain,
+            {"data": data, "name": name, "init": init, "seed": seed, "sweeps": sweeps},
+        )
+        for name in names
+        for seed in range(seeds)
+    ]
+
+
+def chain(data: str, name: str, init: int, seed: int, sweeps: int) -> Result:
+    """Traces of one chain on a recording of `ihmm.datasets`, and the transitions it has learned when T15 stops."""
+    contender, recording = CONTENDERS[name], getattr(ihmm.datasets, data)()
+    model = ihmm.Model(ihmm.NormalMean(noise=recording.noise, mean=0.0, scale=2.0), contender.prior)
+    draws = ihmm.iterate(
+        model,
+        recording.y,
+        sampler=contender.sampler,
+        seed=seed,
+        init=init,
+        **({"tune": sweeps} if contender.moves else {"moves": ()}),
+    )
+    n_states, n_large, seconds = np.empty(sweeps, np.int32), np.empty(sweeps, np.int32), np.empty(sweeps)
+    log_joint, learned = np.empty(sweeps), {}
+    begin = time.process_time()
+    for i in range(sweeps):
+        draw, info = next(draws)
+        visits = np.bincount(draw.states)
+        n_states[i], n_large[i] = draw.n_states, np.sum(visits >= LARGE * len(draw.states))
+        log_joint[i], seconds[i] = info.log_joint, time.process_time() - begin
+        if i + 1 == min(SHOWN, sweeps):
+            order = np.argsort(draw.phi.mean)
+            learned = {
+                "rows": draw.transitions.rows[np.ix_(order, order)],
+                "means": draw.phi.mean[order],
+                "visits": visits[order],
+            }
+    return {"n_states": n_states, "n_large": n_large, "log_joint": log_joint, "seconds": seconds, **learned}
+
+
+@cache
+def recording_of(data: str) -> Recording:
+    return getattr(ihmm.datasets, data)()
+
+
+def true_log_joint(recording: Recording) -> float:
+    """log p(s, y) of the true path under the true parameters, to compare traces with."""
+    residual = (recording.y - recording.means[recording.states]) / recording.noise
+    emission = -0.5 * residual**2 - np.log(recording.noise * np.sqrt(2 * np.pi))
+    steps = np.log(recording.transition[recording.states[:-1], recording.states[1:]])
+    return float(emission.sum() + steps.sum() - np.log(len(recording.means)))
+
+
+def of(results: Results, data: str, name: str, init: int) -> list[Result]:
+    """The results of the chains of one sampler, seed by seed."""
+    prefix = f"{data}/{name}-from-{init}-seed-"
+    return [results[job] for job in sorted(results, key=_seed) if job.startswith(prefix)]
+
+
+def _seed(job: str) -> tuple[str, int]:
+    stem, _, seed = job.rpartition("-")
+    return stem, int(seed) if seed.isdigit() else 0
+
+
+def stack(chains: list[Result], name: str) -> FloatArray:
+    """One trace of all chains, (chains, sweeps)."""
+    return np.stack([chain[name] for chain in chains])
+
+
+class Arrivals(NamedTuple):
+    """When each chain has the true number of large states and keeps it; infinite if never."""
+
+    reached: FloatArray  # sweeps until it is there for the first time
+    sweeps: FloatArray  # until it stays
+    seconds: FloatArray
+    limit: int
+
+
+def arrivals(chains: list[Result], truth: int) -> Arrivals:
+    reached, sweeps, seconds = [], [], []
+    for one in chains:
+        first, settled = arrival(one["n_large"], truth)
+        reached.append(np.inf if first is None else first)
+        sweeps.append(np.inf if settled is None else settled)
+        seconds.append(np.inf if settled is None else one["seconds"][settled - 1])
+    return Arrivals(np.array(reached), np.array(sweeps), np.array(seconds), len(chains[0]["n_large"]))
+
+
+def describe(chains: list[Result], truth: int) -> dict[str, object]:
+    """What the page says about the chains of one sampler."""
+    found = arrivals(chains, truth)
+    shown = min(SHOWN, found.limit)
+    at_the_end = stack(chains, "n_large")[:, shown // 2 : shown].mean(axis=1)
+    per_sweep = np.median([one["seconds"][-1] / found.limit for one in chains])
+    return {
+        "reached": _median(found.reached, found.limit, ".0f"),
+        "sweeps": _median(found.sweeps, found.limit, ".0f"),
+        "seconds": _median(found.seconds, found.limit * per_sweep, ".1f"),
+        "arrived": int(np.isfinite(found.sweeps).sum()),
+        "seeds": len(chains),
+        "ms": float(1e3 * per_sweep),
+        "large_shown": float(np.median(at_the_end)),
+        "right_shown": int(sum(one["n_large"][shown - 1] == truth for one in chains)),
+        "states_shown": float(np.median(stack(chains, "n_states")[:, shown - 1])),
+        "log_joint_shown": float(np.median(stack(chains, "log_joint")[:, shown // 2 : shown])),
+        "log_joint_end": float(np.median(stack(chains, "log_joint")[:, -len(chains[0]["log_joint"]) // 10 :])),
+    }
+
+
+def _median(values: FloatArray, limit: float, spec: str) -> str:
+    """The median, or that it lies beyond where the chains ended."""
+    median = np.sort(values)[(len(values) - 1) // 2 : len(values) // 2 + 1].mean()
+    return format(median, spec) if np.isfinite(median) else f"> {limit:{spec}}"
+
+
+def sooner(ours: list[Result], theirs: list[Result], truth: int) -> dict[str, object]:
+    """Do our chains keep the right states after fewer sweeps? One-sided Mann–Whitney, "never" after all others."""
+    mine, others = arrivals(ours, truth).sweeps, arrivals(theirs, truth).sweeps
+    p_value = float(stats.mannwhitneyu(mine, others, alternative="less").pvalue)
+    return {"p": p_value, "holds": p_value < 0.05, "reversed": p_value > 0.95}

@@ -1,0 +1,116 @@
+"""T15 Fig. 2 and 3: four states, from K = 10 random ones. Who finds them, and what transitions are learned."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from experiments import style
+from experiments.chains import (
+    CONTENDERS,
+    SHOWN,
+    chain_jobs,
+    describe,
+    of,
+    recording_of,
+    sooner,
+    stack,
+    true_log_joint,
+)
+from experiments.jobs import Job, Result, Results
+from experiments.settings import Settings
+from ihmm import plots
+from ihmm._typing import FloatArray
+
+TITLE = "Fig. 2 and 3: four states, from K = 10"
+DATA, INIT = "four_state", 10
+PAPER = ("pg", "pg_sticky", "beam", "gibbs")
+OURS = ("moves", "literal")
+
+
+def jobs(settings: Settings) -> list[Job]:
+    return chain_jobs(DATA, (*PAPER, *OURS), INIT, settings.seeds, settings.sweeps)
+
+
+def numbers(results: Results, settings: Settings) -> dict[str, object]:
+    chains = {name: of(results, DATA, name, INIT) for name in (*PAPER, *OURS)}
+    truth = recording_of(DATA)
+    return {
+        **{name: describe(found, len(truth.means)) for name, found in chains.items()},
+        "sweeps": settings.sweeps,
+        "seeds": settings.seeds,
+        "true_log_joint": true_log_joint(truth),
+        "pg_before_beam": sooner(chains["pg"], chains["beam"], len(truth.means)),
+        "pg_before_gibbs": sooner(chains["pg"], chains["gibbs"], len(truth.means)),
+        "pg_sticky_before_beam": sooner(chains["pg_sticky"], chains["beam"], len(truth.means)),
+        "beam_before_gibbs": sooner(chains["beam"], chains["gibbs"], len(truth.means)),
+        "moves_before_pg": sooner(chains["moves"], chains["pg"], len(truth.means)),
+        "spurious": {name: _spurious(chains[name]) for name in PAPER},
+        "self_transition": {name: _self_transition(chains[name]) for name in PAPER},
+    }
+
+
+def _spurious(chains: list[Result]) -> float:
+    """Share of steps in states other than the four largest, on average over seeds, when T15 stops."""
+    return float(np.mean([1 - np.sort(one["visits"])[-4:].sum() / one["visits"].sum() for one in chains]))
+
+
+def _self_transition(chains: list[Result]) -> float:
+    """Probability to stay, averaged over the steps; the truth is 0.75."""
+    return float(np.mean([np.average(np.diag(one["rows"]), weights=one["visits"]) for one in chains]))
+
+
+def figures(results: Results, settings: Settings) -> dict[str, Figure]:
+    return {"four_state": _traces(results), "matrices": _matrices(results)}
+
+
+def _traces(results: Results) -> Figure:
+    figure, axes = style.panels(1, 2, 3.0)
+    truth = recording_of(DATA)
+    draw_traces(axes[0], results, DATA, (*PAPER, "moves"), INIT)
+    axes[0, 0].set_title("Active states")
+    axes[0, 1].set_title("Joint log-likelihood")
+    style.truth_line(axes[0, 0], len(truth.means))
+    style.truth_line(axes[0, 1], true_log_joint(truth))
+    return figure
+
+
+def draw_traces(
+    axes: np.ndarray,
+    results: Results,
+    data: str,
+    names: tuple[str, ...],
+    init: int,
+    labels: dict[str, str] | None = None,
+) -> None:
+    """The number of states and the joint log-likelihood by sweep, as far as T15 shows them."""
+    labels = {name: CONTENDERS[name].label for name in names} | (labels or {})
+    for ax, quantity in zip(axes, ("n_states", "log_joint"), strict=True):
+        ends, seen = [], []
+        for name in names:
+            contender, traces = CONTENDERS[name], stack(of(results, data, name, init), quantity)[:, :SHOWN]
+            x: FloatArray = np.arange(1.0, traces.shape[1] + 1)
+            ends.append((style.band(ax, x, traces, contender.colour), labels[name], contender.colour))
+            seen.append(np.quantile(traces[:, traces.shape[1] // 50 :], style.BAND, axis=0).ravel())
+        shown = np.concatenate(seen)
+        if quantity == "log_joint":  # a random start is far below
+            shown = np.append(np.quantile(shown, (0.04, 1.0)), true_log_joint(recording_of(data)))
+        else:
+            shown = np.append(shown, len(recording_of(data).means) - 0.5)
+        margin = 0.04 * np.ptp(shown)
+        ax.set(xlim=(0, len(x)), ylim=(shown.min() - margin, shown.max() + margin), xlabel="sweep")
+        style.names_at_the_right(ax, ends)
+
+
+def _matrices(results: Results) -> Figure:
+    figure, axes = style.panels(1, 4, 2.35)
+    shown = {"truth": recording_of(DATA).transition}
+    for name in ("pg", "pg_sticky", "beam"):
+        shown[CONTENDERS[name].label] = of(results, DATA, name, INIT)[0]["rows"]
+    for i, (ax, (name, matrix)) in enumerate(zip(axes[0], shown.items(), strict=True)):
+        ax.imshow(matrix, cmap=plots.HEAT, vmin=0, vmax=1)
+        if len(matrix) <= 6:
+            for (j, k), p in np.ndenumerate(matrix):
+                ax.text(k, j, f"{p:.2f}"[1:], ha="center", va="center", fontsize=6, color="w" if p > 0.55 else "k")
+        ax.set_title(f"{name}, {len(matrix)} states", fontsize=8)
+        ax.set(xticks=[], yticks=[], xlabel="to" if i == 0 else "", ylabel="from" if i == 0 else "")
+        ax.spines[:].set_visible(False)
+    return figure

@@ -1,0 +1,44 @@
+"""How much is computed: all of it, or a little of everything to see that it runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    seeds: int = 10  # chains of each sampler on the synthetic data
+    sweeps: int = 4000  # of each; T15 shows 1000
+    proposal_sweeps: int = 1000
+    ion_seeds: int = 5
+    ion_sweeps: int = 1000
+    alice_inits: tuple[int, ...] = (3, 6, 10, 20, 30)
+    alice_seeds: int = 2
+    alice_sweeps: int = 20_000
+    alice_draws: int = 250  # kept of each chain: 2500 in all
+    tiny_sweeps: int = 40_000
+    tiny_seeds: int = 3
+    sizes_k: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
+    sizes_n: tuple[int, ...] = (10, 40, 160, 640)
+    sizes_t: tuple[int, ...] = (1000, 4000, 16_000, 64_000)
+    repeats: int = 9
+    recording: Path | None = None  # the user's own ion channel
+    text: Path | None = None  # of Alice
+
+
+QUICK = Settings(
+    seeds=2,
+    sweeps=20,
+    proposal_sweeps=20,
+    ion_seeds=2,
+    ion_sweeps=20,
+    alice_inits=(3, 10),
+    alice_seeds=1,
+    alice_sweeps=40,
+    alice_draws=4,
+    tiny_sweeps=1000,
+    tiny_seeds=2,
+    sizes_k=(4, 8),
+    sizes_n=(10, 20),
+    sizes_t=(500, 1000),
+    repeats=2,
+)
