@@ -35,13 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         numbers = compute(names, settings, out, options.cores, console)
     except KeyboardInterrupt:
-        console.print(f"Interrupted. What is done is kept in {out}; the same command goes on from there.")
+        console.print(
+            f"Interrupted. What is done is kept in {out}; the same command goes on from there.", soft_wrap=True
+        )
         return 130
     except (ImportError, OSError, ValueError) as error:
         Console(stderr=True).print(f"[bold red]error[/] {error}", highlight=False)
         return 2
     if options.command == "all":
-        publish(numbers, out, options.docs or (out / "docs" if options.quick else ROOT / "docs" / "explanation"), console)
+        publish(
+            numbers, out, options.docs or (out / "docs" if options.quick else ROOT / "docs" / "explanation"), console
+        )
     return 0
 
 
@@ -54,11 +58,15 @@ def compute(names: Sequence[str], settings: Settings, out: Path, cores: int, con
     for name in names:
         module = EXPERIMENTS[name]
         numbers[name] = module.numbers(results, settings)
-        for title, figure in module.figures(results, settings).items():
-            style.save(figure, out / "figures" / f"{title}.png")
+        with style.in_style():
+            for title, figure in module.figures(results, settings).items():
+                style.save(figure, out / "figures" / f"{title}.png")
         page.save_numbers(numbers[name], out / f"{name}.json")
     numbers["run"] = {"machine": page.machine(), "cores": cores}
-    console.print(f"{len(names)} experiments after {time.monotonic() - begin:.0f} s: numbers and figures are in {out}")
+    console.print(
+        f"{len(names)} experiments after {time.monotonic() - begin:.0f} s: numbers and figures are in {out}",
+        soft_wrap=True,
+    )
     return numbers
 
 
@@ -70,11 +78,13 @@ def publish(numbers: dict[str, object], out: Path, docs: Path, console: Console)
     folder.mkdir(exist_ok=True)
     for figure in (out / "figures").glob("*.png"):
         (folder / figure.name).write_bytes(figure.read_bytes())
-    console.print(f"The page is {docs / 'paper.md'}")
+    console.print(f"The page is {docs / 'paper.md'}", soft_wrap=True)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m experiments", description="Every experiment of the paper (T15 §4).")
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments", description="Every experiment of the paper (T15 §4)."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="name the experiments")
     some = commands.add_parser("run", help="run some of them")

@@ -7,6 +7,7 @@ Two quantities are called a predictive log-likelihood here and there, and they a
 """
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import logsumexp
 
@@ -16,7 +17,7 @@ from experiments.chains import CONTENDERS, stack
 from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
 from ihmm import predict
-from ihmm._typing import FloatArray
+from ihmm._typing import FloatArray, IntArray
 from ihmm.datasets import SYMBOLS, Text
 from ihmm.kernels.forward_backward import sample_backward
 from ihmm.model import Data, Draw, Model
@@ -155,7 +156,7 @@ def figures(results: Results, settings: Settings) -> dict[str, Figure]:
 
 def _traces(results: Results, settings: Settings) -> Figure:
     inits, seeds, sweeps = settings.alice_inits, range(settings.alice_seeds), settings.alice_sweeps
-    figure, axes = style.panels(2, 3, 4.9, sharex=True)
+    figure, axes = style.panels(2, 3, 4.9)
     shown = np.unique(np.linspace(0, sweeps - 1, POINTS).round().astype(np.int64))
     step = max(sweeps // POINTS, 1)
     for ax, quantity in zip(axes[0], ("log_joint", "n_states"), strict=False):
@@ -171,24 +172,39 @@ def _traces(results: Results, settings: Settings) -> Figure:
             ax.set_ylim(bottom=-2850)
         else:
             style.names_at_the_right(ax, ends)
-    axes[0, 2].set_axis_off()
     for ax, name in zip(axes[1], NAMES, strict=True):
-        shades = np.linspace(0.25, 1.0, len(inits))
-        for init, alpha in zip(inits, shades, strict=True):
+        for init, alpha in zip(inits, np.linspace(0.3, 1.0, len(inits)), strict=True):
             for seed in seeds:
-                trace = _smooth(results[_name(name, SPARSE, init, seed)]["n_states"][None], step)[0, shown]
-                ax.plot(shown + 1, trace, color=CONTENDERS[name].colour, alpha=alpha, linewidth=0.8)
-                if seed == 0:
-                    ax.annotate(
-                        f"{init}", (shown[1], trace[0]), xytext=(-3, 0), textcoords="offset points", ha="right",
-                        va="center", fontsize=6.5, color=CONTENDERS[name].colour, annotation_clip=False,
-                    )  # fmt: skip
+                trace = results[_name(name, SPARSE, init, seed)]["n_states"]
+                _draw_size(
+                    ax,
+                    shown,
+                    _smooth(trace[None], step)[0],
+                    CONTENDERS[name].colour,
+                    alpha,
+                    init if seed == 0 else None,
+                )
         ax.set_title(f"{CONTENDERS[name].label}, from each K")
-        ax.set(xlabel="sweep", ylim=(0, max(inits) + 2))
+        ax.set(xlabel="sweep", ylim=(0, 1.15 * max(inits)))
+    for name in FLAT_NAMES:
+        for init in set(FLAT_INITS) & set(inits):
+            trace = results[_name(name, FLAT, init, 0)]["n_states"]
+            _draw_size(axes[0, 2], shown, _smooth(trace[None], step)[0], CONTENDERS[name].colour, 0.8, init)
+    axes[0, 2].set_title(f"The same with α_φ = {FLAT:g}")
+    axes[0, 2].set_ylim(0, 1.15 * max(inits))
     for ax in axes.ravel():
         ax.set_xscale("log")
         ax.set_xlim(step, sweeps)
     return figure
+
+
+def _draw_size(ax: Axes, at: IntArray, trace: FloatArray, colour: str, alpha: float, init: int | None) -> None:
+    """The number of states by sweep, and beside its beginning how many they were."""
+    ax.plot(at + 1, trace[at], color=colour, alpha=alpha, linewidth=0.8)
+    if init is not None:
+        ax.annotate(
+            str(init), (0.03, init), xycoords=("axes fraction", "data"), fontsize=6.5, color=colour, va="bottom"
+        )
 
 
 def _smooth(traces: FloatArray, width: int) -> FloatArray:

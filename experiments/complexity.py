@@ -23,7 +23,12 @@ AXES = {"k": "states K", "n": "particles N", "t": "steps T"}
 
 def jobs(settings: Settings) -> list[Job]:
     return [
-        Job(f"complexity/{axis}-{name}", grow, {"axis": axis, "name": name, "sizes": sizes, "repeats": settings.repeats}, True)
+        Job(
+            f"complexity/{axis}-{name}",
+            grow,
+            {"axis": axis, "name": name, "sizes": sizes, "repeats": settings.repeats},
+            True,
+        )
         for axis, sizes in _sizes(settings).items()
         for name in SAMPLERS
         if axis != "n" or name in ("posterior", "prior")
@@ -68,8 +73,9 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
                     "exponent_sweep": exponent(found["sizes"], found["sweep"]),
                     "first": float(found["sweep"][0]),
                     "last": float(found["sweep"][-1]),
-                    "step_last": float(found["step"][-1]),
                 }
+    out["linear"] = out["k"]["posterior"]["exponent"] < 1.1
+    out["quadratic"] = out["k"]["beam"]["exponent"] > 1.8
     return out
 
 

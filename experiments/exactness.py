@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 import ihmm
 from experiments import four_state, style
-from experiments.chains import CONTENDERS, SHOWN, LiteralParticleGibbs, chain_jobs, of, recording_of, stack
+from experiments.chains import CONTENDERS, SHOWN, LiteralParticleGibbs, of, recording_of, stack
 from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
 from ihmm.gibbs import initial_draw, sweep
@@ -29,8 +29,7 @@ def jobs(settings: Settings) -> list[Job]:
         for n in PARTICLES
         for seed in range(settings.tiny_seeds)
     ]
-    both = chain_jobs(four_state.DATA, ("pg", "literal"), four_state.INIT, settings.seeds, settings.sweeps)
-    return [*tiny_jobs, *both]
+    return [*tiny_jobs, *four_state.jobs(settings)]
 
 
 def tiny(kind: str, n_particles: int, seed: int, sweeps: int) -> Result:
@@ -69,7 +68,13 @@ def figures(results: Results, settings: Settings) -> dict[str, Figure]:
         for i, n in enumerate(PARTICLES):
             value = found[f"{kind}_{n}"]
             left.errorbar(
-                i + shift, value["mean"], 2 * value["error"], fmt="o", color=contender.colour, markersize=4, linewidth=1.2
+                i + shift,
+                value["mean"],
+                2 * value["error"],
+                fmt="o",
+                color=contender.colour,
+                markersize=4,
+                linewidth=1.2,
             )
     style.truth_line(left, found["expected"], "exact posterior")
     left.set(xticks=range(len(PARTICLES)), xticklabels=[f"N = {n}" for n in PARTICLES], xlim=(-0.5, 1.5))

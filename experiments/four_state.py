@@ -24,18 +24,27 @@ TITLE = "Fig. 2 and 3: four states, from K = 10"
 DATA, INIT = "four_state", 10
 PAPER = ("pg", "pg_sticky", "beam", "gibbs")
 OURS = ("moves", "literal")
+LONG = ("pg", "pg_sticky", "beam")  # may be right after a while
 
 
 def jobs(settings: Settings) -> list[Job]:
-    return chain_jobs(DATA, (*PAPER, *OURS), INIT, settings.seeds, settings.sweeps)
+    return [
+        job
+        for name in (*PAPER, *OURS)
+        for job in chain_jobs(DATA, name, INIT, settings.seeds, settings.sweeps if name in LONG else settings.shown)
+    ]
 
 
 def numbers(results: Results, settings: Settings) -> dict[str, object]:
     chains = {name: of(results, DATA, name, INIT) for name in (*PAPER, *OURS)}
     truth = recording_of(DATA)
+    found = {name: describe(chains[name], len(truth.means)) for name in chains}
     return {
-        **{name: describe(found, len(truth.means)) for name, found in chains.items()},
+        **found,
+        "gibbs_is_last": all(found["gibbs"]["log_joint_shown"] < found[name]["log_joint_shown"] for name in LONG),
         "sweeps": settings.sweeps,
+        "shown": settings.shown,
+        "half": settings.shown // 2,
         "seeds": settings.seeds,
         "true_log_joint": true_log_joint(truth),
         "pg_before_beam": sooner(chains["pg"], chains["beam"], len(truth.means)),

@@ -96,7 +96,9 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
     half = settings.ion_sweeps // 2
     for name in NAMES:
         chains = of(results, "ion_channel", name, INIT)
-        late = {quantity: stack(chains, quantity)[:, half:] for quantity in chains[0] if quantity not in ("path", "means")}
+        late = {
+            quantity: stack(chains, quantity)[:, half:] for quantity in chains[0] if quantity not in ("path", "means")
+        }
         out[name] = {
             "states": float(np.median(late["n_states"])),
             "large": float(np.median(late["n_large"])),
@@ -105,6 +107,10 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
             "inside_error": float(np.std(late["inside"].mean(axis=1), ddof=1) / np.sqrt(len(chains))),
             "log_joint": float(np.median(late["log_joint"])),
         }
+    pg, beam = out["pg"], out["beam"]
+    out["fewer"] = pg["states"] < beam["states"]
+    error = float(np.hypot(pg["inside_error"], beam["inside_error"]))
+    out["beam_oscillates"] = beam["inside"] - pg["inside"] > 2 * error
     return out
 
 

@@ -39,7 +39,9 @@ def run(jobs: Iterable[Job], folder: Path, cores: int, console: Console) -> Resu
     found = {name: load(folder, job) for name, job in by_name.items()}
     missing = [job for name, job in by_name.items() if found[name] is None]
     if len(missing) < len(by_name):
-        console.print(f"{len(by_name) - len(missing)} of {len(by_name)} jobs are done already, see {folder}")
+        console.print(
+            f"{len(by_name) - len(missing)} of {len(by_name)} jobs are done already, see {folder}", soft_wrap=True
+        )
     with _progress(missing, console) as done:
         for job, result in _compute([job for job in missing if not job.alone], cores):
             save(folder, job, result)
@@ -56,7 +58,7 @@ def run(jobs: Iterable[Job], folder: Path, cores: int, console: Console) -> Resu
 def load(folder: Path, job: Job) -> Result | None:
     """The result of a job if its file is there, whole, and answers the same question."""
     try:
-        with np.load(_file(folder, job)) as arrays:
+        with _file(folder, job).open("rb") as stream, np.load(stream) as arrays:
             if str(arrays[ASKED]) != job.asked:
                 return None
             return {name: arrays[name] for name in arrays.files if name != ASKED}
@@ -124,6 +126,8 @@ def _progress(jobs: list[Job], console: Console) -> Iterator[Callable[[Job], Non
             elapsed = time.monotonic() - begin
             if not console.is_terminal and (elapsed > last + 20 or finished == len(jobs)):
                 last = elapsed
-                console.print(f"{finished:5d} of {len(jobs)} jobs after {elapsed:5.0f} s, the last one {job.name}")
+                console.print(
+                    f"{finished:5d} of {len(jobs)} jobs after {elapsed:5.0f} s, the last one {job.name}", soft_wrap=True
+                )
 
         yield done

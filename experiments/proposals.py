@@ -14,29 +14,27 @@ NAMES = ("pg", "pg_50", "prior_10", "prior_50")
 
 
 def jobs(settings: Settings) -> list[Job]:
-    shared = [job for init in INITS for job in chain_jobs(DATA, NAMES[:1], init, settings.seeds, settings.sweeps)]
-    return [
-        *shared,
-        *(
-            job
-            for init in INITS
-            for job in chain_jobs(DATA, NAMES[1:], init, settings.seeds, settings.proposal_sweeps)
-        ),
+    from_the_ranking = [job for init in INITS for job in chain_jobs(DATA, "pg", init, settings.seeds, settings.sweeps)]
+    return from_the_ranking + [
+        job
+        for init in INITS
+        for name in NAMES[1:]
+        for job in chain_jobs(DATA, name, init, settings.proposal_seeds, settings.shown)
     ]
 
 
 def numbers(results: Results, settings: Settings) -> dict[str, object]:
-    out: dict[str, object] = {"sweeps": settings.proposal_sweeps}
+    out: dict[str, object] = {"sweeps": settings.shown}
     n_states = len(recording_of(DATA).means)
     for init in INITS:
-        chains = {name: _cut(of(results, DATA, name, init), settings.proposal_sweeps) for name in NAMES}
+        chains = {name: _cut(of(results, DATA, name, init), settings.shown) for name in NAMES}
         out[f"from_{init}"] = {
             **{name: describe(found, n_states) for name, found in chains.items()},
-            "posterior_before_prior_10": sooner(chains["pg"], chains["prior_10"], n_states),
-            "posterior_before_prior_50": sooner(chains["pg_50"], chains["prior_50"], n_states),
-            "fifty_before_ten_prior": sooner(chains["prior_50"], chains["prior_10"], n_states),
-            "fifty_before_ten_posterior": sooner(chains["pg_50"], chains["pg"], n_states),
+            "posterior_first": sooner(chains["pg"], chains["prior_10"], n_states, "reached"),
+            "fifty_first_prior": sooner(chains["prior_50"], chains["prior_10"], n_states, "reached"),
+            "fifty_first_posterior": sooner(chains["pg_50"], chains["pg"], n_states, "reached"),
         }
+    out["posterior_is_better"] = all(out[f"from_{init}"]["posterior_first"]["holds"] for init in INITS)
     return out
 
 

@@ -7,14 +7,15 @@ from pathlib import Path
 @dataclass(frozen=True)
 class Settings:
     seeds: int = 10  # chains of each sampler on the synthetic data
-    sweeps: int = 4000  # of each; T15 shows 1000
-    proposal_sweeps: int = 1000
+    sweeps: int = 2500  # of each, for the ranking
+    shown: int = 1000  # sweeps that T15 shows, and of chains that take no part in the ranking
+    proposal_seeds: int = 5
     ion_seeds: int = 5
     ion_sweeps: int = 1000
     alice_inits: tuple[int, ...] = (3, 6, 10, 20, 30)
-    alice_seeds: int = 2
-    alice_sweeps: int = 20_000
-    alice_draws: int = 250  # kept of each chain: 2500 in all
+    alice_seeds: int = 1
+    alice_sweeps: int = 10_000
+    alice_draws: int = 500  # kept of each chain: 2500 of each sampler
     tiny_sweeps: int = 40_000
     tiny_seeds: int = 3
     sizes_k: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
@@ -28,7 +29,8 @@ class Settings:
 QUICK = Settings(
     seeds=2,
     sweeps=20,
-    proposal_sweeps=20,
+    shown=20,
+    proposal_seeds=2,
     ion_seeds=2,
     ion_sweeps=20,
     alice_inits=(3, 10),

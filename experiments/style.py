@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import matplotlib as mpl
@@ -18,7 +19,7 @@ INK = "#333333"
 RESOLUTION = 130  # dots an inch
 STYLE = OPEN | {
     "font.size": 8.5,
-    "axes.titlesize": 9,
+    "axes.titlesize": 8.5,
     "axes.titlelocation": "left",
     "axes.titleweight": "bold",
     "axes.edgecolor": GREY,
@@ -35,12 +36,16 @@ STYLE = OPEN | {
 BAND = (0.1, 0.9)  # quantiles over seeds
 
 
+def in_style() -> AbstractContextManager[None]:
+    """Figures are drawn and saved in here."""
+    return mpl.rc_context(STYLE)
+
+
 def panels(rows: int, columns: int, height: float, **settings: object) -> tuple[Figure, np.ndarray]:
     """A figure as wide as the page and its Axes, (rows, columns)."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
-        return figure, figure.subplots(rows, columns, squeeze=False, **settings)
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
+    return figure, figure.subplots(rows, columns, squeeze=False, **settings)
 
 
 def band(ax: Axes, x: FloatArray, traces: FloatArray, colour: str, **line: object) -> float:
@@ -83,8 +88,7 @@ def names_at_the_right(ax: Axes, labels: Iterable[tuple[float, str, str]], gap: 
 def save(figure: Figure, file: Path) -> None:
     """A PNG of 256 colours, a third of the size of one in full colour."""
     raw = io.BytesIO()
-    with mpl.rc_context(STYLE):
-        figure.savefig(raw, dpi=RESOLUTION)
+    figure.savefig(raw, dpi=RESOLUTION)
     file.parent.mkdir(parents=True, exist_ok=True)
     with Image.open(raw) as image:
         image.convert("RGB").quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(file, optimize=True)

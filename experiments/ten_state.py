@@ -27,7 +27,8 @@ def jobs(settings: Settings) -> list[Job]:
     ours = [
         job
         for init in INITS
-        for job in chain_jobs(DATA, (*PAPER, "moves"), init, settings.seeds, settings.sweeps)
+        for name in (*PAPER, "moves")
+        for job in chain_jobs(DATA, name, init, settings.seeds, settings.sweeps if name in PAPER else settings.shown)
     ]
     return [*ours, *four_state.jobs(settings)]
 
