@@ -28,6 +28,7 @@ NAMES = ("pg", "pg_sticky", "beam")
 SPARSE, FLAT = 0.3, 1.0  # α_φ: what the figures show, and what T15 may have had
 FLAT_NAMES, FLAT_INITS = ("pg", "beam"), (3, 10, 30)
 PAPER = {"pg": (-5918.4, 123.8), "beam": (-6099.0, 106.0)}
+MASS = 10.0  # letters that the bigram's prior is worth in each row
 POINTS = 400  # of a trace that are drawn
 
 
@@ -100,6 +101,9 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
     inits, seeds = settings.alice_inits, settings.alice_seeds
     out: dict[str, object] = {
         "sweeps": settings.alice_sweeps,
+        "paper_per_letter": PAPER["pg"][0] / 4000,
+        "bigram": bigram(ihmm.datasets.alice(settings.text)),
+        "bigram_mass": MASS,
         "inits": ", ".join(map(str, inits)),
         "flat": {
             name: _describe([results[_name(name, FLAT, init, 0)] for init in FLAT_INITS if init in inits])
@@ -123,6 +127,18 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
     out["pg_at_least_beam"] = bool(gap > -2 * error)
     out["reached"] = pg["log_mean"] >= -9800
     return out
+
+
+def bigram(letters: Text) -> dict[str, float]:
+    """What pairs of letters can do: rows of counts, drawn towards the frequencies of the letters with some mass."""
+    n_symbols = len(SYMBOLS)
+    frequency = np.bincount(letters.train, minlength=n_symbols) + 0.5
+    counts = np.zeros((n_symbols, n_symbols))
+    np.add.at(counts, (letters.train[:-1], letters.train[1:]), 1)
+    rows = counts + MASS * frequency / frequency.sum()
+    before = np.append(letters.train[-1], letters.test[:-1])
+    log_likelihood = float(np.log(rows / rows.sum(axis=1, keepdims=True))[before, letters.test].sum())
+    return {"log_likelihood": log_likelihood, "per_letter": log_likelihood / len(letters.test)}
 
 
 def _describe(chains: list[Result]) -> dict[str, float]:

@@ -153,7 +153,7 @@ def describe(chains: list[Result], truth: int) -> dict[str, object]:
     """What the page says about the chains of one sampler."""
     found = arrivals(chains, truth)
     shown = min(SHOWN, found.limit)
-    at_the_end = stack(chains, "n_large")[:, shown // 2 : shown].mean(axis=1)
+    late_sizes = stack(chains, "n_large")[:, shown // 2 : shown].mean(axis=1)
     per_sweep = np.median([one["seconds"][-1] / found.limit for one in chains])
     return {
         "reached": _median(found.reached, found.limit, ".0f"),
@@ -162,7 +162,7 @@ def describe(chains: list[Result], truth: int) -> dict[str, object]:
         "arrived": int(np.isfinite(found.sweeps).sum()),
         "seeds": len(chains),
         "ms": float(1e3 * per_sweep),
-        "large_shown": float(np.median(at_the_end)),
+        "large_shown": float(np.median(late_sizes)),
         "right_shown": int(sum(one["n_large"][shown - 1] == truth for one in chains)),
         "states_shown": float(np.median(stack(chains, "n_states")[:, shown - 1])),
         "log_joint_shown": float(np.median(stack(chains, "log_joint")[:, shown // 2 : shown])),

@@ -110,16 +110,25 @@ def draw_traces(
 
 
 def _matrices(results: Results) -> Figure:
-    figure, axes = style.panels(1, 4, 2.35)
-    shown = {"truth": recording_of(DATA).transition}
+    """Of the chain whose joint log-likelihood is the median; a state is as wide as its share of the steps."""
+    figure, axes = style.panels(1, 4, 2.3)
+    truth = recording_of(DATA)
+    shown = {"truth": (truth.transition, np.bincount(truth.states))}
     for name in ("pg", "pg_sticky", "beam"):
-        shown[CONTENDERS[name].label] = of(results, DATA, name, INIT)[0]["rows"]
-    for i, (ax, (name, matrix)) in enumerate(zip(axes[0], shown.items(), strict=True)):
-        ax.imshow(matrix, cmap=plots.HEAT, vmin=0, vmax=1)
-        if len(matrix) <= 6:
-            for (j, k), p in np.ndenumerate(matrix):
-                ax.text(k, j, f"{p:.2f}"[1:], ha="center", va="center", fontsize=6, color="w" if p > 0.55 else "k")
-        ax.set_title(f"{name}, {len(matrix)} states", fontsize=8)
-        ax.set(xticks=[], yticks=[], xlabel="to" if i == 0 else "", ylabel="from" if i == 0 else "")
+        chains = of(results, DATA, name, INIT)
+        end = min(SHOWN, len(chains[0]["log_joint"])) - 1
+        middle = sorted(chains, key=lambda one: one["log_joint"][end])[(len(chains) - 1) // 2]
+        shown[CONTENDERS[name].label] = middle["rows"], middle["visits"]
+    for ax, (name, (matrix, visits)) in zip(axes[0], shown.items(), strict=True):
+        edges = np.concatenate([[0], np.cumsum(visits / visits.sum())])
+        ax.pcolormesh(edges, edges, matrix, cmap=plots.HEAT, vmin=0, vmax=1, edgecolors="white", linewidth=0.6)
+        centres, wide = (edges[1:] + edges[:-1]) / 2, np.diff(edges) > 0.11
+        for (j, k), p in np.ndenumerate(matrix):
+            if wide[j] and wide[k]:
+                ink = "white" if p > 0.55 else "black"
+                ax.text(centres[k], centres[j], f"{p:.2f}"[1:], ha="center", va="center", fontsize=6.5, color=ink)
+        ax.set_title(f"{name}, {len(matrix)} states")
+        ax.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(1, 0), aspect="equal")
         ax.spines[:].set_visible(False)
+    axes[0, 0].set(xlabel="to", ylabel="from")
     return figure

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, signal
 
 from ihmm import _checks
 from ihmm._typing import ArrayLike, FloatArray, IntArray
@@ -63,6 +62,8 @@ def alamethicin(length: int = 2000, seed: int = 0) -> Recording:
     each held for some milliseconds. Sampled at 1 MHz with white noise and with 1/f noise in proportion to the current,
     behind a four-pole Bessel filter of 100 kHz; then `prepare_current`. `means` are those of the result, by level.
     """
+    from scipy import linalg, signal  # slow to import, and needed here only
+
     levels = np.array([60.0, 200.0, 420.0, 720.0])  # pA
     up, down = np.array([100.0, 160.0, 120.0, 0.0]), np.array([0.0, 120.0, 160.0, 200.0])  # a second
     rng = np.random.default_rng(seed)
