@@ -54,6 +54,7 @@ CONTENDERS = {
     "gibbs": Contender("Gibbs", "#8A8A8A", ihmm.DirectAssignment()),
     "literal": Contender("PG to the letter", "#CC79A7", LiteralParticleGibbs(10)),
     "moves": Contender("PG, split–merge", "#E69F00", ihmm.ParticleGibbs(10), moves=True),
+    "moves_sticky": Contender("PG-S, split–merge", "#F0E442", ihmm.ParticleGibbs(10), sticky=True, moves=True),
     "pg_50": Contender("posterior, N = 50", "#56B4E9", ihmm.ParticleGibbs(50)),
     "prior_10": Contender("prior, N = 10", "#8A8A8A", ihmm.ParticleGibbs(10, "prior")),
     "prior_50": Contender("prior, N = 50", "#222222", ihmm.ParticleGibbs(50, "prior")),
@@ -131,22 +132,24 @@ def stack(chains: list[Result], name: str) -> FloatArray:
 
 
 class Arrivals(NamedTuple):
-    """When each chain has the true number of large states and keeps it; infinite if never."""
+    """When each chain has the true number of large states, for the first time and to stay; infinite if never."""
 
-    reached: FloatArray  # sweeps until it is there for the first time
-    sweeps: FloatArray  # until it stays
-    seconds: FloatArray
+    first: FloatArray  # sweeps
+    first_seconds: FloatArray
+    stay: FloatArray  # sweeps
+    stay_seconds: FloatArray
     limit: int
 
 
 def arrivals(chains: list[Result], truth: int) -> Arrivals:
-    reached, sweeps, seconds = [], [], []
+    rows = []
     for one in chains:
-        first, settled = arrival(one["n_large"], truth)
-        reached.append(np.inf if first is None else first)
-        sweeps.append(np.inf if settled is None else settled)
-        seconds.append(np.inf if settled is None else one["seconds"][settled - 1])
-    return Arrivals(np.array(reached), np.array(sweeps), np.array(seconds), len(chains[0]["n_large"]))
+        times = [
+            (np.inf, np.inf) if sweep is None else (sweep, one["seconds"][sweep - 1])
+            for sweep in arrival(one["n_large"], truth)
+        ]
+        rows.append([*times[0], *times[1]])
+    return Arrivals(*np.array(rows).T, limit=len(chains[0]["n_large"]))
 
 
 def describe(chains: list[Result], truth: int) -> dict[str, object]:
@@ -156,10 +159,12 @@ def describe(chains: list[Result], truth: int) -> dict[str, object]:
     late_sizes = stack(chains, "n_large")[:, shown // 2 : shown].mean(axis=1)
     per_sweep = np.median([one["seconds"][-1] / found.limit for one in chains])
     return {
-        "reached": _median(found.reached, found.limit, ".0f"),
-        "sweeps": _median(found.sweeps, found.limit, ".0f"),
-        "seconds": _median(found.seconds, found.limit * per_sweep, ".1f"),
-        "arrived": int(np.isfinite(found.sweeps).sum()),
+        "first": _median(found.first, found.limit, ".0f"),
+        "first_seconds": _median(found.first_seconds, found.limit * per_sweep, ".2f"),
+        "stay": _median(found.stay, found.limit, ".0f"),
+        "stay_seconds": _median(found.stay_seconds, found.limit * per_sweep, ".2f"),
+        "n_stay": int(np.isfinite(found.stay).sum()),
+        "share_right": float(np.mean(stack(chains, "n_large")[:, found.limit // 10 :] == truth)),
         "seeds": len(chains),
         "ms": float(1e3 * per_sweep),
         "large_shown": float(np.median(late_sizes)),
@@ -184,7 +189,7 @@ def sooner(ours: list[Result], theirs: list[Result], truth: int) -> dict[str, ob
     mine, others = arrivals(ours, truth), arrivals(theirs, truth)
     first, stay = (
         float(stats.mannwhitneyu(getattr(mine, until), getattr(others, until), alternative="less").pvalue)
-        for until in ("reached", "sweeps")
+        for until in ("first", "stay")
     )
     n_held = (first < 0.05) + (stay < 0.05)
     verdict = "the reverse" if min(first, stay) > 0.95 else ("no", "in part", "yes")[n_held]

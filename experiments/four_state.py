@@ -23,7 +23,7 @@ from ihmm._typing import FloatArray
 TITLE = "Fig. 2 and 3: four states, from K = 10"
 DATA, INIT = "four_state", 10
 PAPER = ("pg", "pg_sticky", "beam", "gibbs")
-OURS = ("moves", "literal")
+OURS = ("moves", "moves_sticky", "literal")
 LONG = ("pg", "pg_sticky", "beam")  # may be right after a while
 
 
@@ -31,7 +31,9 @@ def jobs(settings: Settings) -> list[Job]:
     return [
         job
         for name in (*PAPER, *OURS)
-        for job in chain_jobs(DATA, name, INIT, settings.seeds, settings.sweeps if name in LONG else settings.shown)
+        for job in chain_jobs(
+            DATA, name, INIT, settings.seeds, settings.four_sweeps if name in LONG else settings.shown
+        )
     ]
 
 
@@ -42,7 +44,7 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
     return {
         **found,
         "gibbs_is_last": all(found["gibbs"]["log_joint_shown"] < found[name]["log_joint_shown"] for name in LONG),
-        "sweeps": settings.sweeps,
+        "sweeps": settings.four_sweeps,
         "shown": settings.shown,
         "half": settings.shown // 2,
         "seeds": settings.seeds,

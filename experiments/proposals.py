@@ -14,7 +14,9 @@ NAMES = ("pg", "pg_50", "prior_10", "prior_50")
 
 
 def jobs(settings: Settings) -> list[Job]:
-    from_the_ranking = [job for init in INITS for job in chain_jobs(DATA, "pg", init, settings.seeds, settings.sweeps)]
+    from_the_ranking = [
+        job for init in INITS for job in chain_jobs(DATA, "pg", init, settings.seeds, settings.ten_sweeps)
+    ]
     return from_the_ranking + [
         job
         for init in INITS

@@ -7,7 +7,8 @@ from pathlib import Path
 @dataclass(frozen=True)
 class Settings:
     seeds: int = 10  # chains of each sampler on the synthetic data
-    sweeps: int = 2500  # of each, for the ranking
+    four_sweeps: int = 5000  # of each, on the four states
+    ten_sweeps: int = 2500  # and on the ten
     shown: int = 1000  # sweeps that T15 shows, and of chains that take no part in the ranking
     proposal_seeds: int = 5
     ion_seeds: int = 5
@@ -28,7 +29,8 @@ class Settings:
 
 QUICK = Settings(
     seeds=2,
-    sweeps=20,
+    four_sweeps=20,
+    ten_sweeps=20,
     shown=20,
     proposal_seeds=2,
     ion_seeds=2,

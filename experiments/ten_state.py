@@ -1,6 +1,7 @@
 """T15 Fig. 4: ten states 2 apart, from K = 3 and K = 30 random ones; and who is first on all synthetic data."""
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments import four_state, style
@@ -17,6 +18,7 @@ from experiments.chains import (
 from experiments.four_state import draw_traces
 from experiments.jobs import Job, Results
 from experiments.settings import Settings
+from ihmm._typing import FloatArray
 
 TITLE = "Fig. 4: ten states, from K = 3 and K = 30; the ranking"
 DATA, INITS = "ten_state", (3, 30)
@@ -28,7 +30,9 @@ def jobs(settings: Settings) -> list[Job]:
         job
         for init in INITS
         for name in (*PAPER, "moves")
-        for job in chain_jobs(DATA, name, init, settings.seeds, settings.sweeps if name in PAPER else settings.shown)
+        for job in chain_jobs(
+            DATA, name, init, settings.seeds, settings.ten_sweeps if name in PAPER else settings.shown
+        )
     ]
     return [*ours, *four_state.jobs(settings)]
 
@@ -36,7 +40,7 @@ def jobs(settings: Settings) -> list[Job]:
 def numbers(results: Results, settings: Settings) -> dict[str, object]:
     truth = recording_of(DATA)
     n_states = len(truth.means)
-    out: dict[str, object] = {"true_log_joint": true_log_joint(truth), "sweeps": settings.sweeps}
+    out: dict[str, object] = {"true_log_joint": true_log_joint(truth), "sweeps": settings.ten_sweeps}
     for init in INITS:
         chains = {name: of(results, DATA, name, init) for name in (*PAPER, "moves")}
         out[f"from_{init}"] = {
@@ -64,30 +68,26 @@ def _traces(results: Results, names: tuple[str, ...]) -> Figure:
 
 
 def _ranking(results: Results) -> Figure:
-    """Sweeps and seconds until the states are right and stay so, a dot a seed, the median a bar."""
+    """Sweeps and seconds until the states are right for the first time (rings) and to stay (dots), medians as bars."""
     groups = {
         "4 states from 10": (four_state.DATA, 10, (*four_state.PAPER, "moves")),
         "10 states from 3": (DATA, 3, (*PAPER, "moves")),
         "10 states from 30": (DATA, 30, (*PAPER, "moves")),
     }
     heights = [len(names) for _, _, names in groups.values()]
-    figure, axes = style.panels(3, 2, 4.6, sharex="col", height_ratios=heights)
+    figure, axes = style.panels(3, 2, 5.4, sharex="col", height_ratios=heights)
     for row, (title, (data, init, names)) in zip(axes, groups.items(), strict=True):
         for i, name in enumerate(reversed(names)):
-            contender, found = CONTENDERS[name], arrivals(of(results, data, name, init), len(recording_of(data).means))
-            for ax, values, end in ((row[0], found.sweeps, found.limit), (row[1], found.seconds, None)):
-                arrived = np.isfinite(values)
-                jitter = i + 0.3 * (np.arange(len(values)) / max(len(values) - 1, 1) - 0.5)
-                ax.scatter(values[arrived], jitter[arrived], s=14, color=contender.colour, alpha=0.75, linewidths=0)
-                middle = np.median(values)
-                if np.isfinite(middle):
-                    ax.plot([middle, middle], [i - 0.34, i + 0.34], color=contender.colour, linewidth=2)
-                if end is not None and not arrived.all():
-                    never = f"{np.sum(~arrived)} of {len(values)} not by then"
-                    ax.annotate(
-                        never, (end, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=7,
-                        color=contender.colour, annotation_clip=False,
-                    )  # fmt: skip
+            colour = CONTENDERS[name].colour
+            found = arrivals(of(results, data, name, init), len(recording_of(data).means))
+            for ax, first, stay in zip(row, found[:2], found[2:4], strict=True):
+                _dots(ax, first, i + 0.2, edgecolors=colour, facecolors="none", linewidths=0.9)
+                _dots(ax, stay, i - 0.2, facecolors=colour, linewidths=0, alpha=0.8)
+            n_stay = np.isfinite(found.stay).sum()
+            row[0].annotate(
+                f"{n_stay} of {len(found.stay)} stay", (1.02, i - 0.2), xycoords=("axes fraction", "data"),
+                va="center", fontsize=6.5, color=colour, annotation_clip=False,
+            )  # fmt: skip
         row[0].set(yticks=range(len(names)), yticklabels=[CONTENDERS[name].label for name in reversed(names)])
         row[1].set(yticks=[])
         row[0].set_title(title)
@@ -99,7 +99,15 @@ def _ranking(results: Results) -> Figure:
             ax.tick_params(axis="y", length=0)
         for tick, name in zip(row[0].get_yticklabels(), reversed(names), strict=True):
             tick.set_color(CONTENDERS[name].colour)
-    axes[0, 0].set_xlim(4, arrivals(of(results, DATA, "pg", 3), 10).limit)
-    axes[-1, 0].set_xlabel("sweeps until the states are right and stay so")
-    axes[-1, 1].set_xlabel("seconds of processor time until then")
+    axes[-1, 0].set_xlabel("sweeps until right: rings first, dots to stay")
+    axes[-1, 1].set_xlabel("seconds of processor time")
     return figure
+
+
+def _dots(ax: Axes, values: FloatArray, height: float, **look: object) -> None:
+    """One a seed, and a bar at the median if it is known."""
+    colour = look["edgecolors"] if "edgecolors" in look else look["facecolors"]
+    arrived = values[np.isfinite(values)]
+    ax.scatter(arrived, np.full(len(arrived), height), s=15, **look)
+    if np.isfinite(np.median(values)):
+        ax.plot([np.median(values)] * 2, [height - 0.17, height + 0.17], color=colour, linewidth=1.8)
