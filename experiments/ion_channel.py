@@ -12,7 +12,7 @@ from experiments.chains import CONTENDERS, LARGE, of, stack
 from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
 from ihmm import tables
-from ihmm._pictures import GREY, colours
+from ihmm._pictures import colours
 from ihmm._typing import FloatArray, IntArray
 
 TITLE = "Fig. 6: an ion channel"
@@ -114,18 +114,25 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
     return out
 
 
+def _hues(path: IntArray) -> list[str]:
+    """Colours of states from the lowest to the highest: those of small ones are grey."""
+    large = np.bincount(path) >= LARGE * len(path)
+    of_large = iter(colours(int(large.sum())))
+    return [next(of_large) if is_large else style.INK for is_large in large]
+
+
 def figures(results: Results, settings: Settings) -> dict[str, Figure]:
     y, truth = series(settings.recording)
     figure, axes = style.panels(3, 1, 5.4, height_ratios=[1, 1, 0.8])
     for ax, name in zip(axes[:2, 0], NAMES, strict=True):
         last = of(results, "ion_channel", name, INIT)[0]
-        path, hues = last["path"], colours(int(last["path"].max()) + 1)
+        path, hues = last["path"], _hues(last["path"])
         if truth is not None:
             level = np.array([y[truth == k].mean() for k in range(truth.max() + 1)])[truth]
             ax.plot(level, color=style.INK, linewidth=0.5, zorder=1)
         for k, hue in enumerate(hues):
             here = np.flatnonzero(path == k)
-            ax.scatter(here, y[here], s=5, color=hue, linewidths=0, zorder=2)
+            ax.scatter(here, y[here], s=5, color=hue, linewidths=0, zorder=2 if hue != style.INK else 3)
         ax.set(xlim=(0, len(y)), ylabel="log current,\nnormalised")
         ax.set_title(f"{CONTENDERS[name].label}: {len(hues)} states after {settings.ion_sweeps} sweeps")
     ax = axes[2, 0]
@@ -141,6 +148,4 @@ def figures(results: Results, settings: Settings) -> dict[str, Figure]:
     axes[1, 0].set_xlabel("step")
     axes[0, 0].tick_params(labelbottom=False)
     style.names_at_the_right(ax, ends, gap=0.14)
-    for ax in axes[:2, 0]:
-        ax.tick_params(color=GREY)
     return {"ion_channel": figure}
