@@ -56,14 +56,16 @@ def run(
     return sizes, late
 
 
-def arrival(sizes: IntArray, truth: int) -> tuple[int | None, int | None]:
+def arrival(sizes: IntArray, truth: int, wrong: float = 0.05, far: float = 0.0) -> tuple[int | None, int | None]:
     """The sweep at which the number of states is right for the first time, and that from which it stays so.
 
-    Sweeps are counted from 1; None if it never is. That it stays must show for a tenth of the sweeps at least.
+    Sweeps are counted from 1; None if it never is. It stays if at most the share `wrong` of later sweeps differs, and
+    the share `far` by more than one; that must show for a tenth of the sweeps at least.
     """
-    wrong_later = np.cumsum((sizes != truth)[::-1])[::-1] / np.arange(len(sizes), 0, -1)
-    far_later = np.cumsum((np.abs(sizes - truth) > 1)[::-1])[::-1]
-    settled = np.flatnonzero((sizes == truth) & (wrong_later <= 0.05) & (far_later == 0))
+    later = np.arange(len(sizes), 0, -1)
+    wrong_later = np.cumsum((sizes != truth)[::-1])[::-1] / later
+    far_later = np.cumsum((np.abs(sizes - truth) > 1)[::-1])[::-1] / later
+    settled = np.flatnonzero((sizes == truth) & (wrong_later <= wrong) & (far_later <= far))
     return _first(np.flatnonzero(sizes == truth)), _first(settled[settled < 0.9 * len(sizes)])
 
 

@@ -151,6 +151,9 @@ def _describe(chains: list[Result]) -> dict[str, float]:
         "marginal_sd": float(marginal.std()),
         "marginal_error": float(_error(marginal)),
         "log_mean": float(logsumexp(marginal) - np.log(marginal.size)),
+        "effective": float(
+            np.exp(2 * logsumexp(marginal) - logsumexp(2 * marginal))
+        ),  # draws the log of the mean rests on
         "per_letter": float(marginal.mean() / 4000),
         "emission": float(emission.mean()),
         "emission_sd": float(emission.std()),
@@ -184,10 +187,12 @@ def _traces(results: Results, settings: Settings) -> Figure:
             contender = CONTENDERS[name]
             ends.append((style.band(ax, shown + 1.0, traces, contender.colour), contender.label, contender.colour))
         ax.set_title("Joint log-likelihood" if quantity == "log_joint" else "Active states")
-        if quantity == "log_joint":
+        if quantity == "log_joint":  # below its curves there is room
             ax.set_ylim(bottom=-2850)
-        else:
-            style.names_at_the_right(ax, ends)
+            for i, (_, label, colour) in enumerate(sorted(ends)):
+                ax.annotate(
+                    label, (0.98, 0.05 + 0.08 * i), xycoords="axes fraction", ha="right", color=colour, fontsize=7.5
+                )
     for ax, name in zip(axes[1], NAMES, strict=True):
         for init, alpha in zip(inits, np.linspace(0.3, 1.0, len(inits)), strict=True):
             for seed in seeds:
@@ -256,6 +261,7 @@ def _held_out(results: Results, settings: Settings) -> Figure:
         ax.set_title(title)
         ax.set(yticks=range(len(NAMES)), yticklabels=[CONTENDERS[name].label for name in reversed(NAMES)])
         ax.set_xlabel("4000 test letters, a value a draw")
+        ax.locator_params(axis="x", nbins=5)
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
         for tick, name in zip(ax.get_yticklabels(), reversed(NAMES), strict=True):

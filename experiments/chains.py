@@ -21,6 +21,9 @@ from ihmm.sticks import open_theta
 
 LARGE = 0.01  # share of the steps that a state must own to count
 SHOWN = 1000  # sweeps that T15 shows
+# Shares of later sweeps in which a chain that stays right may be wrong, and wrong by more than one. Chosen after the
+# strict rule of `arrival` had been seen to leave medians open: the posterior itself has one more large state at times.
+WRONG, FAR = 0.2, 0.02
 
 
 @dataclass(frozen=True)
@@ -138,17 +141,18 @@ class Arrivals(NamedTuple):
     first_seconds: FloatArray
     stay: FloatArray  # sweeps
     stay_seconds: FloatArray
+    strictly: FloatArray  # sweeps until it stays by the rule of `arrival`: wrong in 5 % at most, and by one only
     limit: int
 
 
 def arrivals(chains: list[Result], truth: int) -> Arrivals:
     rows = []
     for one in chains:
-        times = [
+        first, stay = (
             (np.inf, np.inf) if sweep is None else (sweep, one["seconds"][sweep - 1])
-            for sweep in arrival(one["n_large"], truth)
-        ]
-        rows.append([*times[0], *times[1]])
+            for sweep in arrival(one["n_large"], truth, WRONG, FAR)
+        )
+        rows.append([*first, *stay, arrival(one["n_large"], truth)[1] or np.inf])
     return Arrivals(*np.array(rows).T, limit=len(chains[0]["n_large"]))
 
 
@@ -164,6 +168,7 @@ def describe(chains: list[Result], truth: int) -> dict[str, object]:
         "stay": _median(found.stay, found.limit, ".0f"),
         "stay_seconds": _median(found.stay_seconds, found.limit * per_sweep, ".2f"),
         "n_stay": int(np.isfinite(found.stay).sum()),
+        "n_strictly": int(np.isfinite(found.strictly).sum()),
         "share_right": float(np.mean(stack(chains, "n_large")[:, found.limit // 10 :] == truth)),
         "seeds": len(chains),
         "ms": float(1e3 * per_sweep),
@@ -182,15 +187,15 @@ def _median(values: FloatArray, limit: float, spec: str) -> str:
 
 
 def sooner(ours: list[Result], theirs: list[Result], truth: int) -> dict[str, object]:
-    """Do our chains need fewer sweeps, until first right and until right to stay? One-sided Mann–Whitney tests.
+    """Do our chains need fewer sweeps? One-sided Mann–Whitney tests; what never gets there is later than all others.
 
-    A chain that never gets there is later than all others.
+    The verdict goes by the first time and by the strict rule, which were there before the results were.
     """
     mine, others = arrivals(ours, truth), arrivals(theirs, truth)
-    first, stay = (
-        float(stats.mannwhitneyu(getattr(mine, until), getattr(others, until), alternative="less").pvalue)
-        for until in ("first", "stay")
-    )
-    n_held = (first < 0.05) + (stay < 0.05)
-    verdict = "the reverse" if min(first, stay) > 0.95 else ("no", "in part", "yes")[n_held]
-    return {"first": first, "stay": stay, "verdict": verdict}
+    p_values = {
+        until: float(stats.mannwhitneyu(getattr(mine, until), getattr(others, until), alternative="less").pvalue)
+        for until in ("first", "strictly", "stay")
+    }
+    judged = [p_values["first"], p_values["strictly"]]
+    verdict = ("no", "in part", "yes")[sum(p < 0.05 for p in judged)]
+    return {**p_values, "verdict": "the reverse" if min(judged) > 0.95 else verdict}

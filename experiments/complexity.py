@@ -70,7 +70,7 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
             if found is not None:
                 out[axis][name] = {
                     "exponent": exponent(found["sizes"], found["step"]),
-                    "exponent_sweep": exponent(found["sizes"], found["sweep"]),
+                    "last_exponent": exponent(found["sizes"][-2:], found["step"][-2:]),
                     "first": float(found["sweep"][0]),
                     "last": float(found["sweep"][-1]),
                 }
@@ -92,8 +92,8 @@ def figures(results: Results, settings: Settings) -> dict[str, Figure]:
                 ends.append((times[-1], f"{label} {exponent(sizes, times):.2f}", colour))
         ax.set(xscale="log", yscale="log", xlabel=title)
         ax.minorticks_off()
-        ax.set_xticks(sizes, [str(size) if size < 10_000 else f"{size // 1000}k" for size in sizes])
-        ax.tick_params(axis="x", labelsize=6.5)
+        ticks = sizes[:: 2 if len(sizes) > 5 else 1]
+        ax.set_xticks(ticks, [str(size) if size < 10_000 else f"{size // 1000}k" for size in ticks])
         named.append((ax, ends))
     for ax, ends in named:  # the scale they share is known only now
         style.names_at_the_right(ax, ends)

@@ -58,7 +58,7 @@ def band(ax: Axes, x: FloatArray, traces: FloatArray, colour: str, **line: objec
 
 def truth_line(ax: Axes, value: float, name: str = "truth") -> None:
     ax.axhline(value, color=INK, linewidth=0.6, zorder=1)
-    ax.annotate(name, (0.01, value), xycoords=("axes fraction", "data"), va="bottom", fontsize=7, color=INK)
+    ax.annotate(name, (0.99, value), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=7)
 
 
 def names_at_the_right(ax: Axes, labels: Iterable[tuple[float, str, str]], gap: float = 0.085) -> None:
