@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     if options.command == "list":
         for name, module in EXPERIMENTS.items():
-            console.print(f"  {name:<12} {module.TITLE}", highlight=False)
+            console.print(f"  {name:<12} {module.TITLE}", highlight=False, soft_wrap=True)
         return 0
     base = QUICK if options.quick else Settings()
     settings = replace(base, recording=options.recording, text=options.text)
