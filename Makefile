@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bounds lint format docs bench coverage clean
+.PHONY: help demo test bounds lint format docs paper bench coverage clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ docs: $(VENV)/.dev  ## Build the documentation in docs/_build
 	@$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs docs/_build
 	@echo "Open docs/_build/index.html"
 
+# What is done already is kept in runs/paper, so that an interrupted run goes on; delete it to begin from nothing.
+paper: $(VENV)/.paper  ## Run every experiment of the paper, and write the page with the results
+	@$(BIN)/python -m experiments all
+
 bench: $(VENV)/.dev  ## Time the samplers
 	@$(BIN)/python benchmarks/bench.py
 	@$(BIN)/python benchmarks/samplers.py
@@ -49,9 +53,9 @@ coverage: $(VENV)/.dev  ## Measure coverage of the fast tests, kernels included
 
 clean:  ## Remove the environment, caches and build products
 	@rm -rf $(VENV) build dist docs/_build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	@find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src tests benchmarks experiments -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# One environment, two fillings: .demo has what the demonstration needs, .dev has everything.
+# One environment, three fillings: .demo has what the demonstration needs, .paper the experiments, .dev has everything.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "ihmm needs Python 3.11 or newer: try 'make PYTHON=python3.11'."; exit 1; }
@@ -62,7 +66,12 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@$(PIP) install --editable ".[cli,report,arviz,plots]"
 	@touch $@
 
+$(VENV)/.paper: pyproject.toml | $(BIN)/python
+	@echo "Installing ihmm and what its experiments need in $(VENV)"
+	@$(PIP) install --editable ".[paper]"
+	@touch $@
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing ihmm and its development tools in $(VENV)"
 	@$(PIP) install --editable ".[dev]"
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.paper

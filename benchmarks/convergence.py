@@ -37,7 +37,7 @@ def main() -> None:
                 ms = 1e3 * (time.perf_counter() - begin) / options.sweeps
                 reached, stays = arrival(sizes, len(recording.means))
                 found = accuracy(recording, late)
-                start = f"{name:<11} {init:4d} {seed:5d} {reached:>8} {stays:>11}"
+                start = f"{name:<11} {init:4d} {seed:5d} {reached or 'never':>8} {stays or 'never':>11}"
                 print(f"{start} {sizes[-1]:5d} {found:10.4f} {best:22.4f} {ms:10.2f}")
 
 
@@ -56,16 +56,21 @@ def run(
     return sizes, late
 
 
-def arrival(sizes: IntArray, truth: int) -> tuple[str, str]:
-    """The sweep at which the number of states is right for the first time, and that from which it stays so."""
-    wrong_later = np.cumsum((sizes != truth)[::-1])[::-1] / np.arange(len(sizes), 0, -1)
-    far_later = np.cumsum((np.abs(sizes - truth) > 1)[::-1])[::-1]
-    settled = np.flatnonzero((sizes == truth) & (wrong_later <= 0.05) & (far_later == 0))
+def arrival(sizes: IntArray, truth: int, wrong: float = 0.05, far: float = 0.0) -> tuple[int | None, int | None]:
+    """The sweep at which the number of states is right for the first time, and that from which it stays so.
+
+    Sweeps are counted from 1; None if it never is. It stays if at most the share `wrong` of later sweeps differs, and
+    the share `far` by more than one; that must show for a tenth of the sweeps at least.
+    """
+    later = np.arange(len(sizes), 0, -1)
+    wrong_later = np.cumsum((sizes != truth)[::-1])[::-1] / later
+    far_later = np.cumsum((np.abs(sizes - truth) > 1)[::-1])[::-1] / later
+    settled = np.flatnonzero((sizes == truth) & (wrong_later <= wrong) & (far_later <= far))
     return _first(np.flatnonzero(sizes == truth)), _first(settled[settled < 0.9 * len(sizes)])
 
 
-def _first(sweeps: IntArray) -> str:
-    return str(sweeps[0] + 1) if sweeps.size else "never"
+def _first(sweeps: IntArray) -> int | None:
+    return int(sweeps[0]) + 1 if sweeps.size else None
 
 
 def accuracy(recording: Recording, paths: list[IntArray]) -> float:

@@ -10,7 +10,6 @@ import argparse
 import time
 
 import numpy as np
-from arviz_stats.base import array_stats
 
 import ihmm
 from ihmm.gibbs import initial_draw, resample_globals
@@ -87,6 +86,8 @@ def filters(sizes: list[int]) -> None:
 
 def effective_samples(sweeps: int) -> None:
     """On the paper's data, started at the truth, the first tenth dropped."""
+    from arviz_stats.base import array_stats  # the experiments, which use this file, do without
+
     print(f"\nEffective samples a second over {sweeps} sweeps (2 chains)")
     print(f"{'':<24}{'data':<12}{'K':>9}{'log joint':>12}{'ms a sweep':>12}")
     for data_name in ("four_state", "ten_state"):
@@ -109,28 +110,28 @@ def trace(model: Model, y: np.ndarray, sampler: Sampler, states: np.ndarray, see
     return np.array([(draw.n_states, info.log_joint) for draw, info in steps])
 
 
-def known_states(n_states: int, sampler: Sampler) -> tuple[Model, Data, np.ndarray]:
+def known_states(n_states: int, sampler: Sampler, length: int = 4000) -> tuple[Model, Data, np.ndarray]:
     """States 2 apart with noise 0.5, staying with probability 0.75, each of them visited."""
     rng = np.random.default_rng(1)
-    jumps = np.where(rng.random(4000) < 0.75, 0, rng.integers(1, n_states, 4000))
+    jumps = np.where(rng.random(length) < 0.75, 0, rng.integers(1, n_states, length))
     states = np.cumsum(jumps) % n_states
-    y = 2.0 * states + 0.5 * rng.standard_normal(4000)
+    y = 2.0 * states + 0.5 * rng.standard_normal(length)
     prior = ihmm.FinitePrior(n_states) if isinstance(sampler, ihmm.Blocked) else ihmm.HDPPrior()
     model = ihmm.Model(ihmm.NormalMean(noise=0.5, mean=n_states, scale=n_states), prior)
     return model, model.observe(y), states
 
 
 def median_ms(sampler: Sampler, model: Model, data: Data, states: np.ndarray, repeats: int) -> np.ndarray:
-    """Of a whole sweep, and of the trajectory's step alone."""
+    """Processor time of a whole sweep, and of the trajectory's step alone: other programs do not count."""
     rng = np.random.default_rng(0)
     draw = initial_draw(rng, data, model, states)
     times = []
     for _ in range(repeats + 2):
-        begin = time.perf_counter()
+        begin = time.process_time()
         path, _ = sampler.resample_states(rng, data, model, draw)
-        middle = time.perf_counter()
+        middle = time.process_time()
         draw, _ = resample_globals(rng, data, model, path, draw.hyper)
-        times.append((time.perf_counter() - begin, middle - begin))
+        times.append((time.process_time() - begin, middle - begin))
     return 1e3 * np.median(times[2:], axis=0)
 
 

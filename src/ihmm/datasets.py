@@ -1,10 +1,20 @@
-"""The paper's synthetic data (T15 §4.1), and a recording of an ion channel."""
+"""The data of the paper: synthetic ones (T15 §4.1), ion channels (§4.2), and a chapter of *Alice* (§4.3)."""
 
+import hashlib
+import os
+import re
+from importlib import resources
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray
+from ihmm import _checks
+from ihmm._typing import ArrayLike, FloatArray, IntArray
+
+SYMBOLS = " abcdefghijklmnopqrstuvwxyz"  # of `alice`
+ALICE = "03411053f5db6a23c6d3ba77156591fcc4d95611351dff961ac35e32924edf74"  # SHA-256 of its 5000 characters
+RATE = 1e6  # samples a second of `alamethicin` before it is subsampled
 
 
 class Recording(NamedTuple):
@@ -43,6 +53,107 @@ def ion_channel(length: int = 4000, seed: int = 0) -> Recording:
     for t, u in enumerate(rng.random(length - 1), 1):
         states[t] = np.searchsorted(reached[states[t - 1]], u, side="right")
     return Recording(means[states] + noise * rng.standard_normal(length), states, means, noise, transition)
+
+
+def alamethicin(length: int = 2000, seed: int = 0) -> Recording:
+    """A simulated stand-in for the recording of T15 §4.2, which is not public: one alamethicin channel, made ready.
+
+    The pore takes up or releases one monomer at a time: a leak and three open levels, the steps between them growing,
+    each held for some milliseconds. Sampled at 1 MHz with white noise and with 1/f noise in proportion to the current,
+    behind a four-pole Bessel filter of 100 kHz; then `prepare_current`. `means` are those of the result, by level.
+    """
+    from scipy import linalg, signal  # slow to import, and needed here only
+
+    levels = np.array([60.0, 200.0, 420.0, 720.0])  # pA
+    up, down = np.array([100.0, 160.0, 120.0, 0.0]), np.array([0.0, 120.0, 160.0, 200.0])  # a second
+    rng = np.random.default_rng(seed)
+    every = 100
+    n = length * every
+    states = _gating(rng, up, down, n)
+    flicker = 0.03 * _pink_noise(rng, n)
+    current = levels[states] * (1 + flicker) + 30.0 * rng.standard_normal(n)
+    current = signal.sosfilt(signal.bessel(4, 100e3, fs=RATE, output="sos"), current - levels[0]) + levels[0]
+    y, seen = prepare_current(current, every, length), states[::every]
+    means = np.array([y[seen == k].mean() if np.any(seen == k) else np.nan for k in range(len(levels))])
+    rates = np.diag(up[:-1], 1) + np.diag(down[1:], -1)
+    transition = linalg.expm((rates - np.diag(rates.sum(axis=1))) * every / RATE)
+    return Recording(y, seen, means, float((y - means[seen]).std()), transition)
+
+
+def prepare_current(current: ArrayLike, every: int = 100, length: int = 2000) -> FloatArray:
+    """A recorded current as T15 §4.2 looks at it: one value in `every`, the first `length`, log, mean 0 and sd 1."""
+    values = np.asarray(current, float)
+    if values.ndim != 1:
+        raise ValueError(f"a current must be one series, shape (T,), got {values.shape}")
+    every, length = _checks.count("every (of which one value is kept)", every), _checks.count("length", length, least=2)
+    values = values[::every][:length]
+    wrong = np.flatnonzero(~(values > 0))
+    if wrong.size:
+        raise ValueError(
+            f"the logarithm needs positive currents, got {values[wrong[0]]} at {wrong[0] * every} "
+            f"({wrong.size} such values); turn the sign round, or add the baseline that was taken off"
+        )
+    if len(values) < length:
+        raise ValueError(f"one value in {every} leaves {len(values)} of {length}; give a smaller every or length")
+    logs = np.log(values)
+    return np.asarray((logs - logs.mean()) / logs.std())
+
+
+class Text(NamedTuple):
+    """A text as whole numbers: `SYMBOLS[i]` is what i stands for."""
+
+    train: IntArray
+    test: IntArray
+
+
+def alice(path: str | os.PathLike[str] | None = None) -> Text:
+    """The data of T15 §4.3: *Alice's Adventures in Wonderland* from "Alice was beginning" on.
+
+    Lower case, every run of other characters one space: 27 symbols. The first 1000 characters are for training, the
+    next 4000 for testing. The text is read from a file, or from the package arpabo (the extra `paper`).
+    """
+    text = Path(path).read_text("utf-8") if path is not None else _packaged_alice()
+    begin = text.find("Alice was beginning")
+    plain = re.sub("[^a-z]+", " ", text[max(begin, 0) :].lower())[:5000]
+    if begin < 0 or hashlib.sha256(plain.encode()).hexdigest() != ALICE:
+        found = f"begins {plain[:40]!r}" if begin >= 0 else 'does not have the words "Alice was beginning"'
+        raise ValueError(
+            f"{path or 'the file of arpabo'} is not the expected text of Alice's Adventures in Wonderland: it {found}, "
+            f"and its first 5000 characters, letters and single spaces, have not the expected SHA-256 {ALICE[:12]}…; "
+            "take the plain text of Project Gutenberg, number 11"
+        )
+    symbols = np.array([SYMBOLS.index(character) for character in plain])
+    return Text(symbols[:1000], symbols[1000:])
+
+
+def _packaged_alice() -> str:
+    try:
+        return resources.files("arpabo").joinpath("data", "alice.txt").read_text("utf-8")
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            "the text of Alice comes with the package arpabo: pip install 'ihmm[paper]', or give the path of a file"
+        ) from error
+
+
+def _gating(rng: np.random.Generator, up: FloatArray, down: FloatArray, n: int) -> IntArray:
+    """n samples of a channel that goes from level to level at rates `up` and `down` a second, closed at first."""
+    levels, dwells, level, total = [], [], 0, 0
+    while total < n:
+        rate = up[level] + down[level]
+        levels.append(level)
+        dwells.append(1 + int(rng.exponential(RATE / rate)))
+        total += dwells[-1]
+        level += 1 if rng.random() < up[level] / rate else -1
+    return np.repeat(levels, dwells)[:n]
+
+
+def _pink_noise(rng: np.random.Generator, n: int) -> FloatArray:
+    """1/f noise of standard deviation 1."""
+    spectrum = np.fft.rfft(rng.standard_normal(n))
+    spectrum[1:] /= np.sqrt(np.arange(1, len(spectrum)))
+    spectrum[0] = 0
+    noise = np.fft.irfft(spectrum, n)
+    return np.asarray(noise / noise.std())
 
 
 def _normal_chain(means: FloatArray, length: int, seed: int, noise: float = 0.5, stay: float = 0.75) -> Recording:

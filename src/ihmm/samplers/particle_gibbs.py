@@ -66,7 +66,7 @@ class ParticleGibbs:
 
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
-        theta, order = open_theta(draw, model.prior, stick_key, self.explicit_threshold(model, draw))
+        theta, order = self.open(model, draw, stick_key)
         known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
         reference = np.argsort(order)[draw.states]
 
@@ -117,6 +117,10 @@ class ParticleGibbs:
         renewed = np.empty_like(reference)
         csmc.trace_back(theta, cloud, reference, job.after, sequence, backward_key, self.ancestor_sampling, renewed)
         return small(renewed)
+
+    def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Theta, IntArray]:
+        """θ with the states that are scored explicitly in front, see `open_theta`."""
+        return open_theta(draw, model.prior, key, self.explicit_threshold(model, draw))
 
     def explicit_threshold(self, model: Model, draw: Draw) -> float:
         """ε, a function of the hyperparameters and never of the path.
