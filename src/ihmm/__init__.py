@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ihmm.chain import sample as sample
     from ihmm.emissions import Categorical as Categorical
     from ihmm.emissions import ConjugateEmission as ConjugateEmission
+    from ihmm.emissions import DPMixture as DPMixture
     from ihmm.emissions import Emission as Emission
     from ihmm.emissions import MultivariateNormal as MultivariateNormal
     from ihmm.emissions import Normal as Normal
@@ -42,6 +43,7 @@ _HOME = {
     "Blocked": "ihmm.samplers",
     "Categorical": "ihmm.emissions",
     "ConjugateEmission": "ihmm.emissions",
+    "DPMixture": "ihmm.emissions",
     "DirectAssignment": "ihmm.samplers",
     "Draw": "ihmm.model",
     "Emission": "ihmm.emissions",

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import complete, join, take
+from ihmm.emissions._base import complete, join, sample_new, take
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
@@ -225,7 +225,7 @@ def follow(
     phi, states = hmm.phi, path
     visits = path == n_states - 1
     if hmm.open_ended and visits.any():  # every visit to the rest meets a state of its own
-        phi = join(phi, model.emission.sample_prior(rng, int(visits.sum())))
+        phi = join(phi, sample_new(model.emission, rng, int(visits.sum()), phi))
         states = path.copy()
         states[visits] = n_states - 1 + np.arange(visits.sum())
     return model.emission.sample_observations(rng, states, phi), hmm.label[path]

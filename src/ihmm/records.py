@@ -103,7 +103,7 @@ class Recorder:
         if draw.n_states - 1 > np.iinfo(self.states.dtype).max:
             self.states = self.states.astype(np.min_scalar_type(draw.n_states - 1))
         self.states[len(self)] = draw.states
-        self._kept.append((draw._replace(states=self.states[:0]), info))
+        self._kept.append((draw._replace(states=self.states[:0], components=None), info))
 
     def record(self) -> Record:
         return Record.of(self.chain, [draw for draw, _ in self._kept], _traces(self._kept))

@@ -130,7 +130,7 @@ def geweke(
     successive = []
     for _ in range(sweeps):
         draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs())
-        data = _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths, missing)
+        data = _observe(model, _sample_observations(rng, model, draw), lengths, missing)
         successive.append(measure(model, data, draw))
 
     left, right = (np.array([list(row.values()) for row in rows]) for rows in (direct, successive))
@@ -144,7 +144,7 @@ def geweke(
 
 def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, float]:
     """Label-invariant quantities with finite variance that between them touch every part of a draw."""
-    states, (beta, initial, rows), phi, hyper = draw
+    states, (beta, initial, rows), phi, hyper, _ = draw
     first, last = states[0], states[-1]
     fit = model.log_density_at(data, states, phi)
     values = {
@@ -168,8 +168,8 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
     for name, field in fields(phi).items():
         values[f"{name} of first"] = np.arctan(np.ravel(field[first])[0])
         values[f"{name} of last"] = np.arctan(np.ravel(field[last])[0])
-        if field[first].size > 1:  # of a covariance, what is off its diagonal
-            values[f"second {name} of first"] = np.arctan(np.ravel(field[first])[1])
+        # of a covariance what is off its diagonal, of a mixture the second component if there is one
+        values[f"second {name} of first"] = np.arctan(np.append(field[first], 0.0)[1])
     return {name: float(value) for name, value in values.items()}
 
 
@@ -331,7 +331,23 @@ def _times(left: FloatArray, right: FloatArray) -> FloatArray:
 
 def _direct(rng: np.random.Generator, model: Model, lengths: list[int], missing: BoolArray | None) -> tuple[Data, Draw]:
     draw = draw_prior(rng, model, lengths)
-    return _observe(model, model.emission.sample_observations(rng, draw.states, draw.phi), lengths, missing), draw
+    if model.is_mixture:
+        draw = _with_components(rng, model, draw, missing)
+    return _observe(model, _sample_observations(rng, model, draw), lengths, missing), draw
+
+
+def _with_components(rng: np.random.Generator, model: Model, draw: Draw, missing: BoolArray | None) -> Draw:
+    """A draw from the prior with a component for every step that has a value."""
+    seated = np.ones(len(draw.states), bool) if missing is None else ~missing.reshape(len(missing), -1).all(axis=1)
+    components = np.full(len(draw.states), -1)
+    phi, components[seated] = model.emission.sample_components(rng, draw.states[seated], draw.phi)  # type: ignore[attr-defined]
+    return draw._replace(phi=phi, components=components)
+
+
+def _sample_observations(rng: np.random.Generator, model: Model, draw: Draw) -> Array:
+    if draw.components is None:
+        return model.emission.sample_observations(rng, draw.states, draw.phi)
+    return model.emission.sample_given(rng, draw.states, draw.components, draw.phi)  # type: ignore[attr-defined, no-any-return]
 
 
 def _observe(model: Model, y: Array, lengths: list[int], missing: BoolArray | None) -> Data:

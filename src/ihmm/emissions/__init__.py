@@ -2,6 +2,7 @@
 
 from ihmm.emissions._base import ConjugateEmission, Emission
 from ihmm.emissions.categorical import Categorical
+from ihmm.emissions.dp_mixture import DPMixture
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.normal_mean import NormalMean
@@ -10,6 +11,7 @@ from ihmm.emissions.poisson import Poisson
 __all__ = [
     "Categorical",
     "ConjugateEmission",
+    "DPMixture",
     "Emission",
     "MultivariateNormal",
     "Normal",
