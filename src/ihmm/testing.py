@@ -8,8 +8,8 @@ emissions and samplers:
     assert result.p_value > 1e-4, result
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from scipy.special import gammaln, logsumexp, roots_genlaguerre, roots_jacobi
 
 from ihmm import _checks
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm.emissions import DPMixture
 from ihmm.emissions._base import fields, provides
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Prior
@@ -59,12 +60,13 @@ def exact_posterior(model: Model, y: Any) -> dict[Partition, float]:
 
     A partition is written as states in order of appearance, several sequences end to end: (0, 0, 1, 0). The number of
     partitions grows as the Bell numbers (203 for 6 steps, 4140 for 8). π and β are integrated in closed form, free
-    hyperparameters by Gauss quadrature, φ by `log_evidence`, or by Monte Carlo for emissions without it.
+    hyperparameters by Gauss quadrature, φ by `log_evidence`, or by Monte Carlo for emissions without it. Components of
+    mixtures are summed over.
     """
     data = model.observe(y)
     if len(data.y) > 9:
         raise ValueError(f"exact_posterior enumerates set partitions: at most 9 steps in all, got {len(data.y)}")
-    evidence = _Evidence(model, data)
+    evidence = _MixtureEvidence(model, data) if isinstance(model.emission, DPMixture) else _Evidence(model, data)
     partitions = list(set_partitions(len(data.y)))
     log_weight = np.array(
         [
@@ -293,12 +295,9 @@ class _Evidence:
             self._table = model.log_density(data, phi)
 
     def of(self, partition: Partition) -> float:
-        blocks: dict[int, list[int]] = {}
-        for t, state in enumerate(partition):
-            blocks.setdefault(state, []).append(t)
-        return sum(self._of_block(tuple(block)) for block in blocks.values())
+        return sum(self.of_block(tuple(block)) for block in _blocks(partition).values())
 
-    def _of_block(self, block: Partition) -> float:
+    def of_block(self, block: Partition) -> float:
         if block not in self._known:
             steps = [t for t in block if not self._missing[t]]
             if self._closed_form is not None:
@@ -306,6 +305,50 @@ class _Evidence:
             else:
                 self._known[block] = float(logsumexp(self._table[steps].sum(axis=0)) - np.log(EVIDENCE_DRAWS))
         return self._known[block]
+
+
+class _MixtureEvidence:
+    """The same of a Dirichlet process mixture: with all partitions of a block into components summed over, and σ,
+    which all blocks share, integrated by quadrature."""
+
+    def __init__(self, model: Model, data: Data) -> None:
+        emission = model.emission
+        assert isinstance(emission, DPMixture)
+        self._sigma, self._weight = _nodes(emission.concentration)
+        self._component = _Evidence(replace(model, emission=emission.component), data)
+        self._missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
+
+    def of(self, partition: Partition) -> float:
+        log_weight = np.log(self._weight)
+        for block in _blocks(partition).values():
+            log_weight = log_weight + self._of_block(tuple(t for t in block if not self._missing[t]))
+        return float(logsumexp(log_weight))
+
+    def of_components(self, partition: Partition, components: Partition) -> float:
+        """The same with the components given, numbered within states."""
+        log_weight = np.log(self._weight)
+        for block in _blocks(partition).values():
+            seated = [t for t in block if not self._missing[t]]
+            log_weight = log_weight + self._of_seats(seated, [components[t] for t in seated])
+        return float(logsumexp(log_weight))
+
+    def _of_block(self, block: Partition) -> FloatArray:
+        return np.asarray(logsumexp([self._of_seats(block, seats) for seats in set_partitions(len(block))], axis=0))
+
+    def _of_seats(self, block: Sequence[int], seats: Sequence[int]) -> FloatArray:
+        # the Chinese restaurant: σ^C Γ(σ)/Γ(σ+n) Π (n_c − 1)!
+        tables = [[block[i] for i in table] for table in _blocks(seats).values()]
+        log_prior = len(tables) * np.log(self._sigma) + gammaln(self._sigma) - gammaln(self._sigma + len(block))
+        fit = sum(gammaln(len(table)) + self._component.of_block(tuple(table)) for table in tables)
+        return np.asarray(log_prior + fit)
+
+
+def _blocks(partition: Sequence[int]) -> dict[int, list[int]]:
+    """State → its steps."""
+    blocks: dict[int, list[int]] = {}
+    for t, state in enumerate(partition):
+        blocks.setdefault(state, []).append(t)
+    return blocks
 
 
 def _nodes(quantity: float | GammaPrior | BetaPrior | None) -> tuple[FloatArray, FloatArray]:
