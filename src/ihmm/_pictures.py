@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm import summaries
+from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import fields
+from ihmm.emissions._base import fields, take
 from ihmm.model import Draw
 from ihmm.posterior import Posterior
 
@@ -76,7 +77,8 @@ def observations(posterior: Posterior, column: int | None = None) -> tuple[Array
             f"a column of {type(emission).__name__} cannot be drawn: φ needs the fields mean and variance or covariance"
         )
     values = data.values[:, column or 0]
-    return values[~np.isnan(values)], partial(_normal_marginal, column or 0)
+    marginal = _mixture_marginal if posterior.model.is_mixture else _normal_marginal
+    return values[~np.isnan(values)], partial(marginal, column or 0)
 
 
 def has_density(posterior: Posterior) -> bool:
@@ -92,6 +94,14 @@ def _normal_marginal(column: int, y: FloatArray, phi: Phi) -> FloatArray:
     if variance.ndim == 2:
         variance = variance[:, column]
     return np.asarray(-0.5 * ((y[:, None] - mean) ** 2 / variance + np.log(2 * np.pi * variance)))
+
+
+def _mixture_marginal(column: int, y: FloatArray, phi: Phi) -> FloatArray:
+    state, place = np.nonzero(phi.weights)
+    density = np.exp(_normal_marginal(column, y, take(phi.component, (state, place))))
+    weights = np.zeros((len(state), len(phi.weights)))
+    weights[np.arange(len(state)), state] = phi.weights[state, place]
+    return np.asarray(np.log(np.maximum(density @ (weights / weights.sum(axis=0)), FLOOR)))
 
 
 class Densities(NamedTuple):

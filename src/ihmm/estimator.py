@@ -11,7 +11,6 @@ from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.chain import sample
 from ihmm.emissions import Emission
-from ihmm.emissions._base import fields
 from ihmm.model import model_for
 from ihmm.posterior import Posterior
 from ihmm.predict import Forecast, Labelled, follow, unfold, viterbi
@@ -118,7 +117,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.n_states_ = self._n_features_out = summary.n_states
         self.labels_ = summary.states
         self.startprob_, self.transmat_ = summary.initial, summary.transitions
-        for name, values in fields(summary.phi).items():
+        for name, by_draw in summary.parameters.items():
+            values = np.nanmean(by_draw, axis=0)
             if name in ("variance", "covariance"):
                 self.covars_ = _matrices(values)
             else:

@@ -142,6 +142,15 @@ class MixtureEmission(Emission, Protocol):
         """y | s, z."""
         ...
 
+    def describe(self, phi: Phi) -> dict[str, FloatArray]:
+        """What a summary says of each state, by name, (K, …): numbers that do not depend on how components are
+        numbered."""
+        ...
+
+    def pool(self, phi: Phi) -> Phi:
+        """One state whose density is the average of those in `phi`."""
+        ...
+
 
 class SlicedEmission(Emission, Protocol):
     """A mixture given slices."""

@@ -181,6 +181,30 @@ class DPMixture(Emission):
             y[unseated] = self.sample_observations(rng, states[unseated], phi)
         return y
 
+    def describe(self, phi: MixturePhi) -> dict[str, FloatArray]:
+        """The number of components that are used, σ, and what components have on average; variances are those of the
+        whole mixture, between components and within."""
+        weights = phi.weights / np.maximum(phi.weights.sum(axis=1, keepdims=True), FLOOR)
+
+        def average(array: Array) -> FloatArray:
+            return np.asarray(np.einsum("kc,kc...->k...", weights, array))
+
+        out = {name: average(array) for name, array in fields(phi.component).items()}
+        if "mean" in out:
+            off = fields(phi.component)["mean"] - out["mean"][:, None]
+            if "variance" in out:
+                out["variance"] += average(off**2)
+            if "covariance" in out:
+                out["covariance"] += average(off[..., None] * off[..., None, :])
+        return {"components": np.count_nonzero(phi.weights, axis=1).astype(np.float64), "sigma": phi.sigma, **out}
+
+    def pool(self, phi: MixturePhi) -> MixturePhi:
+        def flat(array: Array) -> Array:
+            return array.reshape(1, -1, *array.shape[2:])
+
+        component = rebuild(phi.component, map(flat, fields(phi.component).values()))
+        return MixturePhi(flat(phi.weights) / len(phi.rest), phi.rest.mean()[None], phi.sigma.mean()[None], component)
+
     def _log_sums(self, y: Array, phi: MixturePhi, chosen: BoolArray) -> FloatArray:
         """log Σ ψ_kc f(y_t|θ_kc) over the chosen components of each state: (K, T)."""
         state, place = np.nonzero(chosen)
