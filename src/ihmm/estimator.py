@@ -28,8 +28,9 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     ----------
     emission
         ``"auto"`` looks at the data: fractions or several columns are normal, whole numbers from 0 to 9 symbols,
-        larger ones counts. Or ``"normal"``, ``"categorical"``, ``"poisson"``, each with a weakly informative prior on
-        the scale of the data; or an emission with a prior of your own, such as ``ihmm.Normal(mean=0, rate=0.1)``.
+        larger ones counts. Or ``"normal"``, ``"categorical"``, ``"poisson"``, ``"mixture"`` (of normals, in each
+        state), each with a weakly informative prior on the scale of the data; or an emission with a prior of your own,
+        such as ``ihmm.Normal(mean=0, rate=0.1)``.
     sticky
         Whether states may prefer to stay: True learns how much, False does not favour it, a number in [0, 1)
         fixes ρ.

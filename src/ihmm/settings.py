@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SETTINGS, PROVENANCE = "settings.toml", "provenance.json"
 SAMPLERS = ("particle-gibbs", "beam", "direct-assignment")
-EMISSIONS = ("auto", "normal", "categorical", "poisson")
+EMISSIONS = ("auto", "normal", "categorical", "poisson", "mixture")
 PACKAGES = ("ihmm", "numpy", "scipy", "numba", "pandas")
 
 

@@ -5,13 +5,25 @@ import pytest
 
 import ihmm
 import ihmm.gibbs
-from ihmm.testing import BURN_IN, _blocks, _MixtureEvidence, canonical, compare, log_path_probability, set_partitions
+from ihmm.emissions import dp_mixture
+from ihmm.testing import (
+    BURN_IN,
+    _blocks,
+    _MixtureEvidence,
+    canonical,
+    compare,
+    geweke,
+    log_path_probability,
+    partition_test,
+    set_partitions,
+)
 from reference.cases import ALARM, EMISSIONS, FINITE_PRIORS, PRIORS
 
 pytestmark = pytest.mark.law
 
 NORMAL = EMISSIONS["normal"][0]
 SERIES = [-1.0, -1.2, 1.5, 1.3]
+ALIKE = [0.0, 0.1, 0.0, -0.1]
 FREE = ihmm.GammaPrior(2, 2)
 HIDDEN = np.array([False, True, False, False, True])
 
@@ -35,7 +47,7 @@ def named(draw):
     return canonical(draw.states), tuple(components.tolist())
 
 
-def joint_test(model, y, sampler, sweeps=4000, seed=0):
+def joint_test(model, y, sampler, sweeps=2500, seed=0):
     """How often the chain visits each pair of partitions, against the exact posterior."""
     data = model.observe(y)
     evidence = _MixtureEvidence(model, data)
@@ -94,3 +106,66 @@ def test_states_and_components_of_a_finite_model(threshold):
     model = ihmm.Model(ihmm.DPMixture(NORMAL, FREE, threshold), FINITE_PRIORS["finite-sticky-free"])
     result = joint_test(model, SERIES, ihmm.Blocked())
     assert result.p_value > ALARM, result
+
+
+@pytest.mark.parametrize("sampler", [ihmm.ParticleGibbs(2), ihmm.Beam()], ids=["particles", "beam"])
+def test_states_given_that_values_are_missing(sampler):
+    y = np.array(EMISSIONS["poisson"][1], float)
+    y[HIDDEN] = np.nan
+    model = ihmm.Model(ihmm.DPMixture(EMISSIONS["poisson"][0], FREE, 0.2), PRIORS["plain"])
+    result = partition_test(model, y, sampler, sweeps=2500)
+    assert result.p_value > ALARM, result
+
+
+@pytest.mark.parametrize("missing", [None, HIDDEN], ids=["whole", "missing values"])
+def test_a_sweep_with_everything_free_leaves_the_joint_law_alone(missing):
+    model = ihmm.Model(ihmm.DPMixture(NORMAL, FREE, 0.1), PRIORS["sticky-free"])
+    result = geweke(model, [3, 2], ihmm.ParticleGibbs(2), sweeps=2500, missing=missing)
+    assert result.p_value > ALARM, result
+
+
+class TestTheLawTestsCanFail:
+    """Broken on purpose, in the places where it would be easy to go wrong."""
+
+    def test_rare_components_that_count_for_more_than_they_should(self, monkeypatch):
+        honest = dp_mixture.SlicedMixture._tail
+
+        def tail(self, steps, phi):
+            found = honest(self, steps, phi)
+            return found._replace(log_density=found.log_density - np.log(self.threshold))
+
+        monkeypatch.setattr(dp_mixture.SlicedMixture, "_tail", tail)
+        model = ihmm.Model(ihmm.DPMixture(NORMAL, 1.0, 0.2), PRIORS["plain"])
+        result = joint_test(model, ALIKE, ihmm.ParticleGibbs(2), sweeps=1500)
+        assert result.p_value < 1e-6, result
+
+    def test_slices_that_do_not_know_the_weight_of_their_component(self, monkeypatch):
+        monkeypatch.setattr(dp_mixture, "_height", lambda weights, threshold: np.where(weights > 0, 1.0, 0.0))
+        model = ihmm.Model(ihmm.DPMixture(NORMAL, 1.0, 0.5), PRIORS["plain"])
+        result = joint_test(model, ALIKE, ihmm.ParticleGibbs(2), sweeps=1500)
+        assert result.p_value < 1e-6, result
+
+    def test_a_concentration_drawn_after_the_weights_it_has_integrated_out(self, monkeypatch):
+        honest, old = dp_mixture._sample_weights, {}
+
+        def remember(self, rng, sigma, counts):
+            old["sigma"] = sigma
+            return resample_sigma(self, rng, sigma, counts)
+
+        resample_sigma = ihmm.DPMixture._resample_sigma
+        monkeypatch.setattr(ihmm.DPMixture, "_resample_sigma", remember)
+        monkeypatch.setattr(
+            dp_mixture, "_sample_weights", lambda rng, counts, sigma: honest(rng, counts, old.get("sigma", sigma))
+        )
+        model = ihmm.Model(ihmm.DPMixture(NORMAL, FREE, 0.1), PRIORS["plain"])
+        direct = geweke(model, [5], ihmm.ParticleGibbs(2), sweeps=2500)
+        assert direct.p_value < 1e-6, direct
+
+    def test_fresh_states_with_a_concentration_of_their_own(self, monkeypatch):
+        def sample_prior(self, rng, n):
+            return self._sample_states(rng, n, rng.gamma(FREE.shape, 1 / FREE.rate), self.limit)
+
+        monkeypatch.setattr(dp_mixture.SlicedMixture, "sample_prior", sample_prior)
+        model = ihmm.Model(ihmm.DPMixture(NORMAL, FREE, 0.1), PRIORS["plain"])
+        result = geweke(model, [5], ihmm.ParticleGibbs(2), sweeps=2500)
+        assert result.p_value < 1e-6, result

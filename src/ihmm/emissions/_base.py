@@ -16,9 +16,9 @@ class Emission(Protocol):
 
     The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array).
     Nothing needs to be subclassed. `update`, `sample_new`, `complete`, `log_marginal` and `log_density_at` may be left
-    out; all but the first are then as here. Steps without any value never reach an emission, except for `validate`, which sees another
-    step's values in their place. A row with some of its values missing, NaN, does: refuse it in `validate`, or leave
-    those values out of the density everywhere.
+    out; all but the first are then as here. Steps without any value never reach an emission, except for `validate`,
+    which sees another step's values in their place. A row with some of its values missing, NaN, does: refuse it in
+    `validate`, or leave those values out of the density everywhere.
     """
 
     def validate(self, y: Array) -> Array:

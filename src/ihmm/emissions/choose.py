@@ -6,11 +6,12 @@ from ihmm import _checks
 from ihmm._typing import Array, FloatArray
 from ihmm.emissions._base import Emission
 from ihmm.emissions.categorical import Categorical
+from ihmm.emissions.dp_mixture import DPMixture
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.poisson import Poisson
 
-NAMES = ("auto", "normal", "categorical", "poisson")
+NAMES = ("auto", "normal", "categorical", "poisson", "mixture")
 MOST_SYMBOLS = 10  # whole numbers below this are taken for symbols, others for counts
 MOST_CORRELATED = 20  # columns up to which correlations within a state are learned
 WITHIN = 0.1  # variance expected within a state, as a share of the variance of the whole series
@@ -24,7 +25,8 @@ def choose(emission: str | Emission, values: Array) -> Emission:
 
     The priors are weakly informative. Normal: means centred at that of the series, spread as the series is; variances
     a tenth of the series' on average, InvGamma(2, ·). Several columns: the same for each of them, with correlations
-    for up to 20. Poisson: rates Gamma(1, 1/mean). Categorical: all probability vectors equally likely.
+    for up to 20. Poisson: rates Gamma(1, 1/mean). Categorical: all probability vectors equally likely. Mixture: of
+    normals with the same priors, `DPMixture`.
     """
     if not isinstance(emission, str):
         return emission
@@ -34,6 +36,8 @@ def choose(emission: str | Emission, values: Array) -> Emission:
     observed: FloatArray = values.astype(np.float64)
     if name == "normal":
         return _normal(observed)
+    if name == "mixture":
+        return DPMixture(_normal(observed))
     if observed.shape[1] != 1:
         raise ValueError(f'emission="{name}" takes one column, got {observed.shape[1]}; use "normal", or an instance')
     if name == "poisson":

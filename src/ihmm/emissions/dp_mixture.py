@@ -12,30 +12,30 @@ so that they hold no step back. Then z given the path and the slices, the slices
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ihmm import _checks
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
+from ihmm.emissions import _base
 from ihmm.emissions._base import (
     Emission,
     fields,
-    join,
     log_density_at,
     log_marginal,
     provides,
     rebuild,
     take,
 )
-from ihmm.emissions import _base
 from ihmm.priors import GammaPrior
 
 UNBROKEN = 1e-3  # sticks of states from the prior are broken until less than this is left
 NEGLIGIBLE = 1e-6  # mass of components that are left out where rows are completed
 SMALLEST = 1e-12  # σ
 LOWEST = -1e300  # stands for the logarithm of zero where that must be subtracted
+TOGETHER = 32  # rare components that are scored at once: some families score all of them at every step given
 NOTHING = -1  # component of a step without a value
 
 
@@ -65,7 +65,7 @@ class DPMixture(Emission):
     """
 
     component: Emission
-    concentration: float | GammaPrior = GammaPrior()
+    concentration: float | GammaPrior = field(default_factory=GammaPrior)
     threshold: float = 0.03
 
     def __post_init__(self) -> None:
@@ -90,6 +90,13 @@ class DPMixture(Emission):
         out = self._log_sums(y, phi, phi.weights > 0)
         rest = np.log(np.maximum(phi.rest, FLOOR))[:, None] + log_marginal(self.component, y)
         return np.logaddexp(out, rest, out=out).T
+
+    def log_density_at(self, y: Array, states: IntArray, phi: MixturePhi) -> FloatArray:
+        out = np.log(np.maximum(phi.rest, FLOOR))[states] + log_marginal(self.component, y)
+        for k in np.unique(states):
+            here, own = np.flatnonzero(states == k), take(phi, np.array([k]))
+            out[here] = np.logaddexp(out[here], self._log_sums(y[here], own, own.weights > 0)[0])
+        return out
 
     def log_marginal(self, y: Array) -> FloatArray:
         return log_marginal(self.component, y)
@@ -152,7 +159,7 @@ class DPMixture(Emission):
         # ψ is integrated out in the law of σ, so it is drawn after it
         sigma = self._resample_sigma(rng, sigma, seats.counts)
         weights, rest = _sample_weights(rng, seats.counts, sigma)
-        labels = seats.index[states, seats.components]
+        labels = seats.number[states, seats.components]
         if phi is not None and provides(self.component, "update"):
             theta = self.component.update(rng, y, labels, take(phi.component, (seats.state, seats.before)))
         else:
@@ -170,9 +177,7 @@ class DPMixture(Emission):
         component = _spread(theta, seats.state, seats.place, weights.shape)
         return MixturePhi(weights, rest, phi.sigma, component), seats.components
 
-    def sample_given(
-        self, rng: np.random.Generator, states: IntArray, components: IntArray, phi: MixturePhi
-    ) -> Array:
+    def sample_given(self, rng: np.random.Generator, states: IntArray, components: IntArray, phi: MixturePhi) -> Array:
         state, place = np.nonzero(phi.weights)
         labels = _index(phi, states, components)
         y = self.component.sample_observations(rng, labels, take(phi.component, (state, place)))
@@ -196,7 +201,7 @@ class DPMixture(Emission):
                 out["variance"] += average(off**2)
             if "covariance" in out:
                 out["covariance"] += average(off[..., None] * off[..., None, :])
-        return {"components": np.count_nonzero(phi.weights, axis=1).astype(np.float64), "sigma": phi.sigma, **out}
+        return {"n_components": np.count_nonzero(phi.weights, axis=1).astype(np.float64), "sigma": phi.sigma, **out}
 
     def pool(self, phi: MixturePhi) -> MixturePhi:
         def flat(array: Array) -> Array:
@@ -221,9 +226,7 @@ class DPMixture(Emission):
                 _log_sum(table[begin:end], out[k])
         return out
 
-    def _place(
-        self, rng: np.random.Generator, states: IntArray, phi: MixturePhi
-    ) -> tuple[IntArray, MixturePhi]:
+    def _place(self, rng: np.random.Generator, states: IntArray, phi: MixturePhi) -> tuple[IntArray, MixturePhi]:
         """Components c ~ ψ_{s_t}; sticks are broken further until all of them are known."""
         above = 1 - rng.random(len(states))  # mass of the components behind the one that is chosen, at most
         phi = self._deepen(rng, phi, 0.5 * above.min(initial=1.0))
@@ -339,13 +342,20 @@ class SlicedMixture(DPMixture):
         """The pairs of a step and a component below ε′ that its slice allows, with log ε′ f(y_t|θ_kc)."""
         slices = self.slices[steps]
         height = _height(phi.weights, self.threshold)
-        state, place = np.nonzero((phi.weights < self.threshold) & (height >= slices.min(initial=1.0)) & (height > 0))
-        order = np.argsort(slices)
-        size = np.searchsorted(slices[order], height[state, place], side="right")
+        state, place = np.nonzero((height >= slices.min(initial=1.0)) & (phi.weights < self.threshold))
+        height = height[state, place]
+        order = np.flatnonzero(slices <= height.max(initial=0.0))
+        order = order[np.argsort(slices[order])]
+        size = np.searchsorted(slices[order], height, side="right")
         which = np.repeat(np.arange(len(state)), size)
         step = order[np.arange(len(which)) - np.repeat(np.cumsum(size) - size, size)]
-        theta = take(phi.component, (state, place))
-        log_density = log_density_at(self.component, self.y[steps[step]], which, theta) + np.log(self.threshold)
+        log_density = np.full(len(which), np.log(self.threshold))
+        for begin in range(0, len(state), TOGETHER):
+            few = slice(begin, begin + TOGETHER)
+            pairs = slice(*np.searchsorted(which, [begin, begin + TOGETHER]))
+            theta = take(phi.component, (state[few], place[few]))
+            y = self.y[steps[step[pairs]]]
+            log_density[pairs] += log_density_at(self.component, y, which[pairs] - begin, theta)
         return _Tail(step, state[which], place[which], log_density)
 
 
@@ -367,7 +377,7 @@ class _Seats(NamedTuple):
     state: IntArray  # (occupied,)
     place: IntArray  # (occupied,): the new component
     before: IntArray  # (occupied,): the old one
-    index: IntArray  # (K, C): which of the occupied ones
+    number: IntArray  # (K, C): which of the occupied ones
 
 
 def _seat(states: IntArray, components: IntArray, n_states: int) -> _Seats:
@@ -383,10 +393,10 @@ def _seat(states: IntArray, components: IntArray, n_states: int) -> _Seats:
     renamed = np.zeros(n_states * size, np.int64)
     renamed[occupied] = place
     components = renamed[code]
-    index = np.zeros((n_states, int(place.max(initial=0)) + 1), np.int64)
-    index[state, place] = np.arange(len(state))
-    counts = np.bincount(states * index.shape[1] + components, minlength=index.size).reshape(index.shape)
-    return _Seats(counts, components, state, place, occupied % size, index)
+    number = np.zeros((n_states, int(place.max(initial=0)) + 1), np.int64)
+    number[state, place] = np.arange(len(state))
+    counts = np.bincount(states * number.shape[1] + components, minlength=number.size).reshape(number.shape)
+    return _Seats(counts, components, state, place, occupied % size, number)
 
 
 def _sample_weights(rng: np.random.Generator, counts: IntArray, sigma: float) -> tuple[FloatArray, FloatArray]:
@@ -397,7 +407,7 @@ def _sample_weights(rng: np.random.Generator, counts: IntArray, sigma: float) ->
 
 def _height(weights: FloatArray, threshold: float) -> FloatArray:
     """Of a component's slices: min(1, ψ/ε′)."""
-    return np.minimum(weights / threshold, 1.0)
+    return np.asarray(np.minimum(weights / threshold, 1.0))
 
 
 def _log_sum(table: FloatArray, out: FloatArray) -> None:

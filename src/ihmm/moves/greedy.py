@@ -27,7 +27,8 @@ class GreedySplitMerge:
     """In the first tuning sweeps, make the splits and merges of states that raise the joint probability.
 
     One split of each state is tried, by how well its steps predict each other; then pairs are merged, best first, as
-    long as that gains anything. Emissions whose parameter cannot be integrated out are left alone.
+    long as that gains anything. Emissions whose parameter cannot be integrated out are left alone. The components of
+    a `DPMixture` are split and merged in this way, and states are made of them anew.
 
     Parameters
     ----------

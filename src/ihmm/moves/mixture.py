@@ -58,7 +58,7 @@ def put_together(path: Path, data: Data, hyper: Hyper, sigma: float, observed: B
             gains[a, b] = gain(a, b)
         stale[:] = False
         a, b = np.unravel_index(np.argmax(gains), gains.shape)
-        if gains[a, b] <= 0 and alive.sum() <= most or alive.sum() == 1:
+        if (gains[a, b] <= 0 and alive.sum() <= most) or alive.sum() == 1:
             break
         beta[a] += beta[b]
         counts[a + 1] += counts[b + 1]
