@@ -29,6 +29,7 @@ NAMES = {
     "kappa": "κ",
     "concentration": "c = α + κ",
     "stickiness": "ρ = κ/(α + κ)",
+    "sigma": "σ",
 }
 
 Density = Callable[[Array, Phi], FloatArray]  # log f(y_t | φ_k), (T, K)

@@ -260,7 +260,8 @@ class Posterior:
         """Variables and coordinates of each group."""
         sweep = {"chain": [record.chain for record in self._records], "draw": np.arange(self.n_states.shape[1])}
         time = _time(self.lengths)
-        unknown = {name: (("chain", "draw"), self.traces[name]) for name in (*HYPER, "n_states")}
+        names = [name for name in (*HYPER, "sigma", "n_states") if name in self.traces]
+        unknown = {name: (("chain", "draw"), self.traces[name]) for name in names}
         stats = {name: trace for name, trace in self.traces.items() if name not in unknown}
         stats["lp"] = stats.pop("log_joint")
         y_dims = ("time", "column")[: self.data.y.ndim]

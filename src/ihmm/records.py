@@ -8,6 +8,7 @@ import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions._base import join, take
+from ihmm.emissions.dp_mixture import MixturePhi
 from ihmm.gibbs import SweepInfo
 from ihmm.model import Draw, Hyper, Transitions
 
@@ -126,6 +127,7 @@ def _traces(kept: Sequence[tuple[Draw, SweepInfo]]) -> dict[str, Array]:
             "n_states": draw.n_states,
             "log_joint": info.log_joint,
             **{name: getattr(draw.hyper, name) for name in HYPER},
+            **({"sigma": float(draw.phi.sigma[0])} if isinstance(draw.phi, MixturePhi) else {}),
             **info.step._asdict(),
         }
         for draw, info in kept

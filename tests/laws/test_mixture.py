@@ -158,14 +158,5 @@ class TestTheLawTestsCanFail:
             dp_mixture, "_sample_weights", lambda rng, counts, sigma: honest(rng, counts, old.get("sigma", sigma))
         )
         model = ihmm.Model(ihmm.DPMixture(NORMAL, FREE, 0.1), PRIORS["plain"])
-        direct = geweke(model, [5], ihmm.ParticleGibbs(2), sweeps=2500)
-        assert direct.p_value < 1e-6, direct
-
-    def test_fresh_states_with_a_concentration_of_their_own(self, monkeypatch):
-        def sample_prior(self, rng, n):
-            return self._sample_states(rng, n, rng.gamma(FREE.shape, 1 / FREE.rate), self.limit)
-
-        monkeypatch.setattr(dp_mixture.SlicedMixture, "sample_prior", sample_prior)
-        model = ihmm.Model(ihmm.DPMixture(NORMAL, FREE, 0.1), PRIORS["plain"])
         result = geweke(model, [5], ihmm.ParticleGibbs(2), sweeps=2500)
         assert result.p_value < 1e-6, result
