@@ -199,7 +199,7 @@ def test_two_bumps_are_two_states_for_a_normal_and_one_for_a_mixture():
 def posterior():
     y, _ = levels()
     y[100:103] = np.nan
-    model = ihmm.Model(DPMixture(NORMAL), ihmm.HDPPrior(stickiness=ihmm.BetaPrior()))
+    model = ihmm.Model(DPMixture(Normal(0.0, 0.01, 2.0, 0.2)), ihmm.HDPPrior(stickiness=ihmm.BetaPrior()))
     return ihmm.sample(model, y, draws=30, tune=20, chains=2, seed=1, progress=False)
 
 
