@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ihmm.model import Draw as Draw
     from ihmm.model import Model as Model
     from ihmm.moves import GreedySplitMerge as GreedySplitMerge
+    from ihmm.moves import GroupComponents as GroupComponents
     from ihmm.posterior import Posterior as Posterior
     from ihmm.priors import BetaPrior as BetaPrior
     from ihmm.priors import FinitePrior as FinitePrior
@@ -50,6 +51,7 @@ _HOME = {
     "FinitePrior": "ihmm.priors",
     "GammaPrior": "ihmm.priors",
     "GreedySplitMerge": "ihmm.moves",
+    "GroupComponents": "ihmm.moves",
     "HDPPrior": "ihmm.priors",
     "InfiniteHMM": "ihmm.estimator",
     "Model": "ihmm.model",

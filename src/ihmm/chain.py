@@ -18,7 +18,7 @@ from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, IntArray
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model
-from ihmm.moves import GreedySplitMerge, Move
+from ihmm.moves import GreedySplitMerge, GroupComponents, Move
 from ihmm.posterior import Posterior
 from ihmm.records import Record, Recorder, gather
 from ihmm.samplers import ParticleGibbs, Path, Sampler
@@ -30,7 +30,11 @@ CHUNK_SECONDS, CHUNK_SHARE = 2.0, 0.02  # draws are written so often, or later i
 AUTO_ROUNDS = 10  # of splits and merges that make a start
 AUTO_STATES = 10  # of a random start, for emissions that cannot be split and merged
 # What is done unless the user says otherwise: copies go in a few sweeps, then only what is one state in any case
-MOVES: tuple[Move, ...] = (GreedySplitMerge(sweeps=6), GreedySplitMerge(sweeps=30, careful=True))
+MOVES: tuple[Move, ...] = (
+    GreedySplitMerge(sweeps=6),
+    GreedySplitMerge(sweeps=30, careful=True),
+    GroupComponents(sweeps=100),  # of mixtures
+)
 
 Init = int | str | ArrayLike | Sequence[ArrayLike]
 Sweeps = Iterator[tuple[Draw, SweepInfo]]

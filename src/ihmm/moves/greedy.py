@@ -10,13 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm import _checks
-from ihmm.emissions import DPMixture
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.kernels.direct import gather_statistics
 from ihmm.kernels.split_merge import merge_best_first, try_splits
 from ihmm.model import Data, Hyper, Model
-from ihmm.moves.mixture import put_together, take_apart
-from ihmm.priors import GammaPrior
 from ihmm.samplers import Path
 from ihmm.samplers.direct_assignment import FAMILIES
 from ihmm.sticks import new_stream, total_states
@@ -27,8 +24,7 @@ class GreedySplitMerge:
     """In the first tuning sweeps, make the splits and merges of states that raise the joint probability.
 
     One split of each state is tried, by how well its steps predict each other; then pairs are merged, best first, as
-    long as that gains anything. Emissions whose parameter cannot be integrated out are left alone. The components of
-    a `DPMixture` are split and merged in this way, and states are made of them anew.
+    long as that gains anything. Emissions whose parameter cannot be integrated out are left alone.
 
     Parameters
     ----------
@@ -49,8 +45,6 @@ class GreedySplitMerge:
         return sweep < min(self.sweeps, tune)
 
     def apply(self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper) -> Path:
-        if isinstance(model.emission, DPMixture):
-            return self._apply_to_mixture(rng, data, model, path, hyper)
         collapsed = model.collapsed(data)
         if collapsed is None:
             return path
@@ -74,12 +68,3 @@ class GreedySplitMerge:
         )  # fmt: skip
         kept = compact(states, np.arange(n_states))
         return Path(states, np.append(beta[kept], path.beta[-1]))
-
-    def _apply_to_mixture(self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper) -> Path:
-        """Split and merge the components as if each were a state of its own, and make states of them anew."""
-        emission = model.emission
-        assert isinstance(emission, DPMixture)
-        sigma = 1.0 if isinstance(emission.concentration, GammaPrior) else emission.concentration
-        observed = np.ones(len(path.states), bool) if data.missing is None else ~data.missing
-        apart = self.apply(rng, data, Model(emission.component), take_apart(path, observed), hyper)
-        return put_together(apart, data, hyper, sigma, observed, total_states(model.prior))
