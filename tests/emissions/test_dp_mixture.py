@@ -170,14 +170,18 @@ def test_components_taken_apart_and_put_together_are_as_before_where_nothing_is_
     components = np.where(np.isnan(y), -1, (y > -1.5) & (states == 0))
     path = ihmm.samplers.Path(states, np.array([0.5, 0.4, 0.1]), None, components)
     observed = ~np.isnan(y)
-    apart = take_apart(path, observed)
+    apart, before = take_apart(path, observed)
+    np.testing.assert_array_equal(np.stack(before), [[0, 0, 1], [0, 1, 0]])
     assert len(apart.beta) == 4
     assert apart.beta[:-1].sum() == pytest.approx(0.9)
     hyper = ihmm.model.Hyper(1.0, 5.0, 0.5)
-    together = put_together(apart, data, hyper, 1.0, observed, most=10)
-    np.testing.assert_array_equal(together.states, states)
-    np.testing.assert_array_equal(together.components, components)
-    assert len(put_together(apart, data, hyper, 1.0, observed, most=1).beta) == 2
+    state, place, beta = put_together(apart, data, hyper, 1.0, observed, most=10)
+    np.testing.assert_array_equal(state, before[0])
+    np.testing.assert_array_equal(place, before[1])
+    np.testing.assert_allclose(beta, path.beta)
+    state, place, beta = put_together(apart, data, hyper, 1.0, observed, most=1)
+    np.testing.assert_array_equal(np.stack([state, place]), [[0, 0, 0], [0, 1, 2]])
+    np.testing.assert_allclose(beta, [0.9, 0.1])
 
 
 def test_two_bumps_are_two_states_for_a_normal_and_one_for_a_mixture():
@@ -313,6 +317,7 @@ class Rates:
 def test_components_of_any_family(component, y):
     found = ihmm.sample(ihmm.Model(DPMixture(component)), y, draws=8, tune=8, chains=1, seed=1, progress=False)
     assert np.isfinite(found.traces["log_joint"]).all()
+    assert found.draws[0].traces["sigma"].min() > 0
     assert found.summary().n_states >= 1
     assert len(found.forecast(3).y) == 8
 

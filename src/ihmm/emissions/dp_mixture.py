@@ -22,6 +22,7 @@ from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.emissions import _base
 from ihmm.emissions._base import (
     Emission,
+    MixtureEmission,
     fields,
     log_density_at,
     log_marginal,
@@ -49,7 +50,7 @@ class MixturePhi(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DPMixture(Emission):
+class DPMixture(MixtureEmission):
     """Every state emits from a Dirichlet process mixture: its density may have several modes, or any shape.
 
     Parameters
@@ -239,10 +240,8 @@ class DPMixture(Emission):
         return places, phi
 
     def _sample_states(self, rng: np.random.Generator, n: int, sigma: float, limit: float) -> MixturePhi:
-        nothing = rebuild(
-            like := self.component.sample_prior(rng, 1),
-            (np.empty((n, 0, *array.shape[1:]), array.dtype) for array in fields(like).values()),
-        )
+        nowhere = np.empty(0, np.int64)
+        nothing = _spread(take(self.component.sample_prior(rng, 1), nowhere), nowhere, nowhere, (n, 0))
         return self._deepen(rng, MixturePhi(np.empty((n, 0)), np.ones(n), np.full(n, sigma), nothing), limit)
 
     def _deepen(self, rng: np.random.Generator, phi: MixturePhi, limit: float) -> MixturePhi:
@@ -357,6 +356,14 @@ class SlicedMixture(DPMixture):
             y = self.y[steps[step[pairs]]]
             log_density[pairs] += log_density_at(self.component, y, which[pairs] - begin, theta)
         return _Tail(step, state[which], place[which], log_density)
+
+
+def rearrange(phi: MixturePhi, before: tuple[IntArray, IntArray], after: tuple[IntArray, IntArray]) -> MixturePhi:
+    """Some components put into other states and places, (states, places) each; what is left of sticks is forgotten."""
+    state, place = after
+    shape = (int(state.max()) + 1, int(place.max()) + 1)
+    weights, component = (_spread(take(part, before), state, place, shape) for part in (phi.weights, phi.component))
+    return MixturePhi(weights, np.zeros(shape[0]), np.full(shape[0], phi.sigma[0]), component)
 
 
 COMPONENT_METHODS = ("validate", "log_density", "sample_prior", "resample", "sample_observations", "log_prior")

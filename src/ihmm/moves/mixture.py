@@ -15,12 +15,11 @@ from math import inf, lgamma, log
 import numpy as np
 
 from ihmm import _checks
-from ihmm._typing import BoolArray, IntArray
-from ihmm.emissions import DPMixture
+from ihmm._typing import BoolArray, FloatArray, IntArray
+from ihmm.emissions.dp_mixture import MixturePhi, rearrange
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.split_merge import row_gain
 from ihmm.model import Data, Hyper, Model
-from ihmm.priors import GammaPrior
 from ihmm.samplers import Path
 from ihmm.sticks import total_states
 
@@ -46,17 +45,20 @@ class GroupComponents:
         return sweep < min(self.sweeps, tune)
 
     def apply(self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper) -> Path:
-        if not isinstance(model.emission, DPMixture):
+        if not isinstance(path.phi, MixturePhi):
             return path
         observed = np.ones(len(path.states), bool) if data.missing is None else ~data.missing
-        concentration = model.emission.concentration
-        sigma = 1.0 if isinstance(concentration, GammaPrior) else concentration
-        return put_together(take_apart(path, observed), data, hyper, sigma, observed, total_states(model.prior))
+        apart, before = take_apart(path, observed)
+        sigma = float(path.phi.sigma[0])
+        state, place, beta = put_together(apart, data, hyper, sigma, observed, total_states(model.prior))
+        components = np.where(observed, place[apart.states], -1)
+        return Path(state[apart.states], beta, rearrange(path.phi, before, (state, place)), components)
 
 
-def take_apart(path: Path, observed: BoolArray) -> Path:
-    """Every component as a state of its own. Steps without a value, which have none, go with the one before them in
-    their state, or with the first."""
+def take_apart(path: Path, observed: BoolArray) -> tuple[Path, tuple[IntArray, IntArray]]:
+    """Every component as a state of its own, and which component of which state it was.
+
+    Steps without a value, which have none, go with the one before them in their state, or with the first."""
     assert path.components is not None
     components = path.components.copy()
     for k in range(len(path.beta) - 1):
@@ -71,11 +73,16 @@ def take_apart(path: Path, observed: BoolArray) -> Path:
     pairs, labels, count = np.unique(path.states * size + components, return_inverse=True, return_counts=True)
     state = pairs // size
     share = count / np.bincount(state, count)[state]
-    return Path(labels, np.append(path.beta[state] * share, path.beta[-1]))
+    return Path(labels, np.append(path.beta[state] * share, path.beta[-1])), (state, pairs % size)
 
 
-def put_together(path: Path, data: Data, hyper: Hyper, sigma: float, observed: BoolArray, most: int) -> Path:
-    """Take states for components of one, best pair first, as long as that gains anything, or there are too many."""
+def put_together(
+    path: Path, data: Data, hyper: Hyper, sigma: float, observed: BoolArray, most: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Take states for components of one, best pair first, as long as that gains anything, or there are too many.
+
+    Returns the state that each is then a component of, which one, and β over the new states.
+    """
     n_states = len(path.beta) - 1
     gamma = hyper.gamma if np.isfinite(hyper.gamma) else 1.0
     counts, beta = count_transitions(path.states, data.offsets, n_states), path.beta.copy()
@@ -108,10 +115,8 @@ def put_together(path: Path, data: Data, hyper: Hyper, sigma: float, observed: B
         stale[a, a + 1 :] = stale[:a, a] = True
 
     kept = np.flatnonzero(alive)
-    rank = np.searchsorted(kept, group)  # of each component its state
     place = np.array([np.count_nonzero(group[:i] == group[i]) for i in range(n_states)])
-    components = np.where(observed, place[path.states], -1)
-    return Path(rank[path.states], np.append(beta[kept], beta[-1]), None, components)
+    return np.searchsorted(kept, group), place, np.append(beta[kept], beta[-1])
 
 
 def _seats(sigma: float, customers: IntArray) -> float:
