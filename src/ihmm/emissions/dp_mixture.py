@@ -37,6 +37,7 @@ NEGLIGIBLE = 1e-6  # mass of components that are left out where rows are complet
 SMALLEST = 1e-12  # σ
 LOWEST = -1e300  # stands for the logarithm of zero where that must be subtracted
 TOGETHER = 32  # rare components that are scored at once: some families score all of them at every step given
+FIRST = 10  # components of all states together when a chain starts, at random: sampling tells them apart
 NOTHING = -1  # component of a step without a value
 
 
@@ -156,7 +157,9 @@ class DPMixture(MixtureEmission):
         phi: MixturePhi | None,
     ) -> tuple[MixturePhi, IntArray]:
         sigma = self._mean_sigma() if phi is None else float(phi.sigma[0])
-        seats = _seat(states, np.zeros(len(y), np.int64) if components is None else components, n_states)
+        if components is None:
+            components = rng.integers(max(FIRST // n_states, 1), size=len(y))
+        seats = _seat(states, components, n_states)
         # ψ is integrated out in the law of σ, so it is drawn after it
         sigma = self._resample_sigma(rng, sigma, seats.counts)
         weights, rest = _sample_weights(rng, seats.counts, sigma)

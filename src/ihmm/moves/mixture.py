@@ -16,12 +16,15 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import BoolArray, FloatArray, IntArray
-from ihmm.emissions.dp_mixture import MixturePhi, rearrange
+from ihmm.emissions.dp_mixture import DPMixture, rearrange
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.split_merge import row_gain
 from ihmm.model import Data, Hyper, Model
+from ihmm.priors import GammaPrior
 from ihmm.samplers import Path
 from ihmm.sticks import total_states
+
+LOSS = 5.0  # of log probability, up to which two states are made one: sampling finds new states sooner than it merges
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,13 @@ class GroupComponents:
         return sweep < min(self.sweeps, tune)
 
     def apply(self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper) -> Path:
-        if not isinstance(path.phi, MixturePhi):
+        emission = model.emission
+        if not isinstance(emission, DPMixture) or path.phi is None:
             return path
         observed = np.ones(len(path.states), bool) if data.missing is None else ~data.missing
         apart, before = take_apart(path, observed)
-        sigma = float(path.phi.sigma[0])
+        # σ of few states with many components is larger than that of many with few: it must not stand in the way
+        sigma = 1.0 if isinstance(emission.concentration, GammaPrior) else emission.concentration
         state, place, beta = put_together(apart, data, hyper, sigma, observed, total_states(model.prior))
         components = np.where(observed, place[apart.states], -1)
         return Path(state[apart.states], beta, rearrange(path.phi, before, (state, place)), components)
@@ -79,7 +84,7 @@ def take_apart(path: Path, observed: BoolArray) -> tuple[Path, tuple[IntArray, I
 def put_together(
     path: Path, data: Data, hyper: Hyper, sigma: float, observed: BoolArray, most: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Take states for components of one, best pair first, as long as that gains anything, or there are too many.
+    """Take states for components of one, best pair first, until that would lose much and there are not too many.
 
     Returns the state that each is then a component of, which one, and β over the new states.
     """
@@ -101,7 +106,7 @@ def put_together(
             gains[a, b] = gain(a, b)
         stale[:] = False
         a, b = np.unravel_index(np.argmax(gains), gains.shape)
-        if (gains[a, b] <= 0 and alive.sum() <= most) or alive.sum() == 1:
+        if (gains[a, b] <= -LOSS and alive.sum() <= most) or alive.sum() == 1:
             break
         beta[a] += beta[b]
         counts[a + 1] += counts[b + 1]
