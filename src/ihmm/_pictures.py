@@ -102,7 +102,7 @@ def _mixture_marginal(column: int, y: FloatArray, phi: Phi) -> FloatArray:
     density = np.exp(_normal_marginal(column, y, take(phi.component, (state, place))))
     weights = np.zeros((len(state), len(phi.weights)))
     weights[np.arange(len(state)), state] = phi.weights[state, place]
-    return np.asarray(np.log(np.maximum(density @ (weights / weights.sum(axis=0)), FLOOR)))
+    return np.asarray(np.log(np.maximum(density @ (weights / np.maximum(weights.sum(axis=0), FLOOR)), FLOOR)))
 
 
 class Densities(NamedTuple):

@@ -184,6 +184,27 @@ def test_components_taken_apart_and_put_together_are_as_before_where_nothing_is_
     np.testing.assert_allclose(beta, [0.9, 0.1])
 
 
+def test_components_are_grouped_in_the_first_tuning_sweeps_and_only_those_of_mixtures():
+    move = ihmm.GroupComponents(sweeps=3)
+    assert [move.acts(i, 10) for i in range(5)] == [True, True, True, False, False]
+    assert not move.acts(1, 1)
+    model = ihmm.Model(NORMAL)
+    path = ihmm.samplers.Path(np.array([0, 1, 1, 0, 0]), np.array([0.5, 0.4, 0.1]))
+    rng = np.random.default_rng(0)
+    assert move.apply(rng, model.observe(Y), model, path, ihmm.model.Hyper(1.0, 1.0, 0.0)) is path
+    with pytest.raises(ValueError, match="GroupComponents sweeps must be a whole number of at least 0, got -1"):
+        ihmm.GroupComponents(sweeps=-1)
+
+
+def test_a_finite_model_never_gets_more_states_than_it_has():
+    y, _ = levels()
+    model = ihmm.Model(DPMixture(NORMAL), ihmm.FinitePrior(2, gamma=None))
+    posterior = ihmm.sample(
+        model, y, sampler=ihmm.Blocked(), draws=5, tune=10, chains=1, seed=1, progress=False, save_warmup=True
+    )
+    assert posterior.warmup.n_states.max() <= 2
+
+
 def test_two_bumps_are_two_states_for_a_normal_and_one_for_a_mixture():
     y, states = levels(1000)
     found = {}
