@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ihmm.emissions import Bernoulli as Bernoulli
     from ihmm.emissions import Categorical as Categorical
     from ihmm.emissions import ConjugateEmission as ConjugateEmission
+    from ihmm.emissions import DPMixture as DPMixture
     from ihmm.emissions import Emission as Emission
     from ihmm.emissions import Independent as Independent
     from ihmm.emissions import Multinomial as Multinomial
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ihmm.model import Draw as Draw
     from ihmm.model import Model as Model
     from ihmm.moves import GreedySplitMerge as GreedySplitMerge
+    from ihmm.moves import GroupComponents as GroupComponents
     from ihmm.posterior import Posterior as Posterior
     from ihmm.priors import BetaPrior as BetaPrior
     from ihmm.priors import FinitePrior as FinitePrior
@@ -51,12 +53,14 @@ _HOME = {
     "Blocked": "ihmm.samplers",
     "Categorical": "ihmm.emissions",
     "ConjugateEmission": "ihmm.emissions",
+    "DPMixture": "ihmm.emissions",
     "DirectAssignment": "ihmm.samplers",
     "Draw": "ihmm.model",
     "Emission": "ihmm.emissions",
     "FinitePrior": "ihmm.priors",
     "GammaPrior": "ihmm.priors",
     "GreedySplitMerge": "ihmm.moves",
+    "GroupComponents": "ihmm.moves",
     "HDPPrior": "ihmm.priors",
     "Independent": "ihmm.emissions",
     "InfiniteHMM": "ihmm.estimator",

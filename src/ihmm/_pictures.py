@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm import summaries
+from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions import Emission, Normal
-from ihmm.emissions._base import fields, provides
+from ihmm.emissions import DPMixture, Emission, Normal
+from ihmm.emissions._base import fields, provides, take
 from ihmm.emissions.normal import NormalPhi
 from ihmm.model import Draw
 from ihmm.posterior import Posterior
@@ -30,6 +31,7 @@ NAMES = {
     "kappa": "κ",
     "concentration": "c = α + κ",
     "stickiness": "ρ = κ/(α + κ)",
+    "sigma": "σ",
 }
 
 Density = Callable[[Array, Phi], FloatArray]  # log f(y_t | φ_k), (T, K)
@@ -92,7 +94,7 @@ def observations(posterior: Posterior, column: int | None = None) -> Observed:
     values = data.values[:, column or 0]
     return Observed(
         law.validate(values[~np.isnan(values)]),
-        lambda y, phi: law.log_density(y, pick(phi)),
+        partial(_mixed if posterior.model.is_mixture else _plain, law, pick),
         getattr(law, "n_symbols", None),
     )
 
@@ -105,14 +107,29 @@ def has_density(posterior: Posterior, column: int = 0) -> bool:
 
 
 def _law(posterior: Posterior, column: int) -> tuple[Emission, Callable[[Phi], Phi]] | None:
-    """The emission's own law of one of several columns, or a normal one if its φ looks like that."""
+    """The emission's own law of one of several columns, or a normal one if its φ looks like that; of a mixture, that of
+    its components."""
     emission, names = posterior.model.emission, set(posterior.summary().parameters)
+    if isinstance(emission, DPMixture):
+        emission = emission.component
     if np.isnan(posterior.data.values[:, column]).all():
         return None
     if provides(emission, "column"):
         return emission.column(column)
     normal = "mean" in names and names & {"variance", "covariance"}
     return (Normal(), partial(_normal, column)) if normal else None
+
+
+def _plain(law: Emission, pick: Callable[[Phi], Phi], y: Array, phi: Phi) -> FloatArray:
+    return law.log_density(y, pick(phi))
+
+
+def _mixed(law: Emission, pick: Callable[[Phi], Phi], y: Array, phi: Phi) -> FloatArray:
+    state, place = np.nonzero(phi.weights)
+    density = np.exp(law.log_density(y, pick(take(phi.component, (state, place)))))
+    weights = np.zeros((len(state), len(phi.weights)))
+    weights[np.arange(len(state)), state] = phi.weights[state, place]
+    return np.asarray(np.log(np.maximum(density @ (weights / np.maximum(weights.sum(axis=0), FLOOR)), FLOOR)))
 
 
 def _normal(column: int, phi: Phi) -> NormalPhi:

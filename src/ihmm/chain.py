@@ -21,7 +21,7 @@ from ihmm._threads import processors
 from ihmm._typing import Array, ArrayLike, IntArray
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Team, Threads
-from ihmm.moves import GreedySplitMerge, Move
+from ihmm.moves import GreedySplitMerge, GroupComponents, Move
 from ihmm.posterior import Posterior
 from ihmm.records import Record, Recorder, gather
 from ihmm.samplers import ParticleGibbs, Sampler
@@ -34,7 +34,11 @@ CHUNK_SECONDS, CHUNK_SHARE = 2.0, 0.02  # draws are written so often, or later i
 STEPS_PER_THREAD = 4000  # below which a thread costs more than it saves
 AUTO_ROUNDS = 10  # of splits and merges that make a start
 # What is done unless the user says otherwise: copies go in a few sweeps, then only what is one state in any case
-MOVES: tuple[Move, ...] = (GreedySplitMerge(sweeps=6), GreedySplitMerge(sweeps=30, careful=True))
+MOVES: tuple[Move, ...] = (
+    GreedySplitMerge(sweeps=6),
+    GreedySplitMerge(sweeps=30, careful=True),
+    GroupComponents(sweeps=100),  # of mixtures
+)
 
 Init = int | str | ArrayLike | Sequence[ArrayLike]
 Sweeps = Iterator[tuple[Draw, SweepInfo]]

@@ -17,7 +17,7 @@ ESS = 100  # effective draws wanted of each chain
 FEWEST = 50  # draws a chain needs before anything can be said
 DRIFT = 1.5  # standard deviations of a quarter between the first and the last quarter of the chains
 APART = 0.1  # average distance between a chain's state probabilities and those of all chains
-QUANTITIES = ("n_states", "log_joint", "gamma", "concentration", "stickiness")
+QUANTITIES = ("n_states", "log_joint", "gamma", "concentration", "stickiness", "sigma")
 
 
 class Finding(NamedTuple):

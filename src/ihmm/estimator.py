@@ -11,7 +11,6 @@ from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.chain import sample
 from ihmm.emissions import Emission
-from ihmm.emissions._base import fields
 from ihmm.model import model_for
 from ihmm.posterior import Posterior
 from ihmm.predict import Forecast, Labelled, follow, unfold, viterbi
@@ -30,10 +29,10 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     emission
         ``"auto"`` looks at the data: fractions or several columns are normal, whole numbers from 0 to 9 symbols,
         larger ones counts. Or ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"`` (zeros and ones),
-        ``"multinomial"`` (rows of counts), ``"autoregressive"`` (dynamics), ``"student-t"`` (for outliers) or
-        ``"von-mises"`` (for angles), each with a weakly informative prior on the scale of the data; or an emission
-        with a prior of your own, such as ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for columns of
-        several kinds.
+        ``"multinomial"`` (rows of counts), ``"autoregressive"`` (dynamics), ``"student-t"`` (for outliers),
+        ``"von-mises"`` (for angles) or ``"mixture"`` (of normals, in each state), each with a weakly informative prior
+        on the scale of the data; or an emission with a prior of your own, such as ``ihmm.Normal(mean=0, rate=0.1)``, or
+        ``ihmm.Independent`` for columns of several kinds.
     sticky
         Whether states may prefer to stay: True learns how much, False does not favour it, a number in [0, 1)
         fixes ρ.
@@ -126,7 +125,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.n_states_ = self._n_features_out = summary.n_states
         self.labels_ = summary.states
         self.startprob_, self.transmat_ = summary.initial, summary.transitions
-        for name, values in fields(summary.phi).items():
+        for name, by_draw in summary.parameters.items():
+            values = np.nanmean(by_draw, axis=0)
             if name in ("variance", "covariance"):
                 self.covars_ = _matrices(values)
             else:

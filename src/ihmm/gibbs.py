@@ -30,11 +30,23 @@ def sweep(
     rng: np.random.Generator, data: Data, model: Model, draw: Draw, sampler: Sampler, moves: Iterable[Move] = ()
 ) -> tuple[Draw, SweepInfo]:
     """Renew everything once."""
-    path, info = sampler.resample_states(rng, data, model, draw)
+    path, info = resample_states(rng, data, model, draw, sampler)
     for move in moves:
         path = move.apply(rng, data, model, path, draw.hyper)
     draw, log_joint = resample_globals(rng, data, model, path, draw.hyper)
     return draw, SweepInfo(log_joint, info)
+
+
+def resample_states(
+    rng: np.random.Generator, data: Data, model: Model, draw: Draw, sampler: Sampler
+) -> tuple[Path, PassInfo]:
+    """Step 1; of a mixture given slices, with its components summed out, and then these."""
+    if not model.is_mixture:
+        return sampler.resample_states(rng, data, model, draw)
+    data, sliced, draw = model.sliced(rng, data, draw)
+    path, info = sampler.resample_states(rng, data, sliced, draw)
+    components = sliced.emission.assign(rng, path.states, path.phi)  # type: ignore[attr-defined]
+    return path._replace(components=components), info
 
 
 def initial_draw(rng: np.random.Generator, data: Data, model: Model, states: IntArray) -> Draw:
@@ -61,9 +73,13 @@ def resample_globals(
     gamma, concentration, stickiness, beta, rows = resample_transitions(
         new_stream(rng), hyper_priors(model.prior), counts, path.beta, *hyper
     )
-    phi = model.resample_phi(rng, data, path.states, n_states, path.phi)
+    components = None
+    if model.is_mixture:
+        phi, components = model.resample_mixtures(rng, data, path.states, path.components, n_states, path.phi)
+    else:
+        phi = model.resample_phi(rng, data, path.states, n_states, path.phi)
     transitions = Transitions(beta, rows[0], rows[1:])
-    draw = Draw(path.states, transitions, phi, Hyper(gamma, concentration, stickiness))
+    draw = Draw(path.states, transitions, phi, Hyper(gamma, concentration, stickiness), components)
     log_transitions = float((counts * np.log(rows[:, :-1])).sum())
     return draw, log_transitions + float(model.log_density_at(data, path.states, phi).sum())
 

@@ -1,7 +1,7 @@
 """The model, the data as it sees them, and one draw of everything unknown."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -42,12 +42,17 @@ class Transitions(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """One state of the Markov chain: the path, the transitions, the emission parameters, the hyperparameters."""
+    """One state of the Markov chain: the path, the transitions, the emission parameters, the hyperparameters.
+
+    `components` has the component of every step within its state if the emission is a mixture. Draws that are kept
+    have forgotten it.
+    """
 
     states: IntArray
     transitions: Transitions
     phi: Phi
     hyper: Hyper
+    components: IntArray | None = None
 
     @property
     def n_states(self) -> int:
@@ -203,6 +208,40 @@ class Model:
         if phi is not None and provides(self.emission, "update"):
             return self.emission.update(rng, y, states, phi)
         return self.emission.resample(rng, y, states, n_states)
+
+    # Mixtures within states
+
+    @property
+    def is_mixture(self) -> bool:
+        return provides(self.emission, "sliced")
+
+    def sliced(self, rng: np.random.Generator, data: Data, draw: Draw) -> "tuple[Data, Model, Draw]":
+        """Data, model and draw as Step 1 sees them, given slices."""
+        sliced, phi = self.emission.sliced(rng, data.y, draw.states, draw.components, draw.phi)  # type: ignore[attr-defined]
+        steps = data._replace(y=np.arange(len(data.y)))
+        return steps, replace(self, emission=sliced), draw._replace(phi=phi)
+
+    def resample_mixtures(
+        self,
+        rng: np.random.Generator,
+        data: Data,
+        states: IntArray,
+        components: IntArray | None,
+        n_states: int,
+        phi: Phi | None,
+    ) -> tuple[Phi, IntArray]:
+        """φ | y, s, z, and z in the numbers of the components in it."""
+        observed = np.ones(len(states), bool) if data.missing is None else ~data.missing
+        out = np.full(len(states), -1)
+        phi, out[observed] = self.emission.resample_mixtures(  # type: ignore[attr-defined]
+            rng,
+            data.y[observed],
+            states[observed],
+            None if components is None else components[observed],
+            n_states,
+            phi,
+        )
+        return phi, out
 
     def collapsed(self, data: Data) -> Collapsed | None:
         """The data as compiled code reads them when φ is integrated out, NaN where silent; None if it cannot be."""

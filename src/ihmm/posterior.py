@@ -92,7 +92,7 @@ class Posterior:
             return self._summary
         if len(like.states) != self._paths.shape[1]:
             raise ValueError(f"like must be of the same data, {self._paths.shape[1]} steps, got {len(like.states)}")
-        return summaries.summarise(self, self._paths, like)
+        return summaries.summarise(self, self._paths, like, self.model.emission)
 
     def check(self) -> diagnostics.Check:
         """Have the chains converged, do they agree, and what should be done if not? In words: print it.
@@ -175,7 +175,7 @@ class Posterior:
 
     @cached_property
     def _summary(self) -> summaries.Summary:
-        return summaries.summarise(self, self._paths)
+        return summaries.summarise(self, self._paths, emission=self.model.emission)
 
     @cached_property
     def _paths(self) -> Array:
@@ -260,7 +260,8 @@ class Posterior:
         """Variables and coordinates of each group."""
         sweep = {"chain": [record.chain for record in self._records], "draw": np.arange(self.n_states.shape[1])}
         time = _time(self.lengths)
-        unknown = {name: (("chain", "draw"), self.traces[name]) for name in (*HYPER, "n_states")}
+        names = [name for name in (*HYPER, "sigma", "n_states") if name in self.traces]
+        unknown = {name: (("chain", "draw"), self.traces[name]) for name in names}
         stats = {name: trace for name, trace in self.traces.items() if name not in unknown}
         stats["lp"] = stats.pop("log_joint")
         y_dims = ("time", "column")[: self.data.y.ndim]

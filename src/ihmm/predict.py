@@ -15,7 +15,7 @@ import numpy as np
 
 from ihmm._threads import in_threads, processors
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import complete, join, provides, take
+from ihmm.emissions._base import complete, join, provides, sample_new, take
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
@@ -224,7 +224,7 @@ def follow(
     phi, states = hmm.phi, path
     visits = path == n_states - 1
     if hmm.open_ended and visits.any():  # every visit to the rest meets a state of its own
-        phi = join(phi, model.emission.sample_prior(rng, int(visits.sum())))
+        phi = join(phi, sample_new(model.emission, rng, int(visits.sum()), phi))
         states = path.copy()
         states[visits] = n_states - 1 + np.arange(visits.sum())
     before = (past,) if provides(model.emission, "with_past") else ()

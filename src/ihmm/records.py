@@ -8,6 +8,7 @@ import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions._base import join, take
+from ihmm.emissions.dp_mixture import MixturePhi
 from ihmm.gibbs import SweepInfo
 from ihmm.model import Draw, Hyper, Transitions
 
@@ -103,7 +104,7 @@ class Recorder:
         if draw.n_states - 1 > np.iinfo(self.states.dtype).max:
             self.states = self.states.astype(np.min_scalar_type(draw.n_states - 1))
         self.states[len(self)] = draw.states
-        self._kept.append((draw._replace(states=self.states[:0]), info))
+        self._kept.append((draw._replace(states=self.states[:0], components=None), info))
 
     def record(self) -> Record:
         return Record.of(self.chain, [draw for draw, _ in self._kept], _traces(self._kept))
@@ -126,6 +127,7 @@ def _traces(kept: Sequence[tuple[Draw, SweepInfo]]) -> dict[str, Array]:
             "n_states": draw.n_states,
             "log_joint": info.log_joint,
             **{name: getattr(draw.hyper, name) for name in HYPER},
+            **({"sigma": float(draw.phi.sigma[0])} if isinstance(draw.phi, MixturePhi) else {}),
             **info.step._asdict(),
         }
         for draw, info in kept

@@ -31,6 +31,7 @@ EMISSIONS = (
     "autoregressive",
     "student-t",
     "von-mises",
+    "mixture",
 )
 PACKAGES = ("ihmm", "numpy", "scipy", "numba", "pandas")
 

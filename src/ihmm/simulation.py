@@ -34,6 +34,8 @@ def simulate(model: Model, lengths: int | list[int], seed: int | np.random.Gener
 def draw_observations(rng: np.random.Generator, model: Model, draw: Draw, begin: IntArray) -> Array:
     """y given everything else. Where densities depend on the past, it is forgotten at the steps `begin`."""
     emission, states, phi = model.emission, draw.states, draw.phi
+    if draw.components is not None:
+        return emission.sample_given(rng, states, draw.components, phi)  # type: ignore[attr-defined, no-any-return]
     if not provides(emission, "with_past"):
         return emission.sample_observations(rng, states, phi)
     return np.concatenate([emission.sample_observations(rng, part, phi) for part in np.split(states, begin)])

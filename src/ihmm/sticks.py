@@ -3,7 +3,7 @@
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import Emission, join, size
+from ihmm.emissions._base import Emission, join, sample_new, size
 from ihmm.kernels import counts, sticks
 from ihmm.kernels.draws import seed_stream
 from ihmm.kernels.sticks import ENDLESS, Theta
@@ -115,7 +115,7 @@ def open_state(theta: Theta, state: int) -> Theta:
 def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> Phi:
     """φ for at least `n_states` states, fresh ones drawn from H in batches that depend on the key alone."""
     while (known := size(phi)) < n_states:
-        phi = join(phi, emission.sample_prior(np.random.default_rng([int(key), known]), max(known, FRESH)))
+        phi = join(phi, sample_new(emission, np.random.default_rng([int(key), known]), max(known, FRESH), phi))
     return phi
 
 

@@ -364,6 +364,8 @@ def _chunk_arrays(chunk: Chunk) -> dict[str, Array]:
         transitions = {f"now_{name}": array for name, array in draw.transitions._asdict().items()}
         phi = {f"now_phi_{name}": array for name, array in phi_fields(draw.phi).items()}
         arrays |= {"now_states": draw.states, "now_hyper": np.array(draw.hyper), **transitions, **phi}
+        if draw.components is not None:
+            arrays["now_components"] = draw.components
         arrays["after"] = _text({"sweeps": sweeps, "generator": generator})
     return arrays
 
@@ -411,7 +413,8 @@ def _checkpoint(arrays: dict[str, Array], like: Phi) -> Checkpoint:
     after = _from_text(arrays["after"])
     transitions = Transitions(*(arrays[f"now_{name}"] for name in Transitions._fields))
     phi = rebuild(like, (arrays[f"now_phi_{name}"] for name in phi_fields(like)))
-    draw = Draw(arrays["now_states"], transitions, phi, Hyper(*arrays["now_hyper"].tolist()))
+    hyper, components = Hyper(*arrays["now_hyper"].tolist()), arrays.get("now_components")
+    draw = Draw(arrays["now_states"], transitions, phi, hyper, components)
     return Checkpoint(after["sweeps"], draw, after["generator"])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import fields, rebuild
+from ihmm.emissions._base import Emission, fields, join, provides, rebuild, take
 from ihmm.kernels.counts import count_overlap
 from ihmm.model import Draw
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
 CANDIDATES, JUDGES = 60, 200  # draws that may become the segmentation, and draws it is compared with
+POOLED = 20  # draws whose mixtures make the average one
 ROUNDS = 10  # of votes that may improve it
 QUANTILES = (0.5, 0.025, 0.975)
 TINY = 1e-12  # probability of leaving a state that never is left
@@ -179,9 +180,9 @@ class Summary:
     dwell
         (draws, n_states): expected steps until a state is left, 1/(1 − π_kk).
     parameters
-        Name of an emission parameter → (draws, n_states, …).
+        Name of an emission parameter → (draws, n_states, …); of mixtures, moments and the number of components.
     phi
-        Posterior mean of the emission parameters.
+        Posterior mean of the emission parameters; of mixtures, the components of some of the draws together.
     """
 
     states: IntArray
@@ -233,8 +234,14 @@ class Summary:
         return "\n  ".join([found + "; medians and 95 % intervals:", *lines])
 
 
-def summarise(draws: Iterable[Draw], states: Array, like: "Summary | None" = None) -> Summary:
-    """Sum up `draws`, of which `states` are the paths, one a row; states named after those of `like` if given."""
+def summarise(
+    draws: Iterable[Draw], states: Array, like: "Summary | None" = None, emission: Emission | None = None
+) -> Summary:
+    """Sum up `draws`, of which `states` are the paths, one a row; states named after those of `like` if given.
+
+    The emission is asked what there is to say of a state if that is not just its φ.
+    """
+    describe = emission.describe if provides(emission, "describe") else fields  # type: ignore[union-attr]
     reference = segmentation(states)
     if like is not None:
         reference = named_after(reference, like.states)
@@ -243,6 +250,8 @@ def summarise(draws: Iterable[Draw], states: Array, like: "Summary | None" = Non
     initial, rows = np.zeros(n_labels), np.zeros((n_labels, n_labels))
     dwell = np.full((n_draws, n_labels), np.nan)
     parameters: dict[str, FloatArray] = {}
+    pooled: list[list[Phi]] = [[] for _ in range(n_labels)]
+    some = set(_spread(n_draws, POOLED).tolist())
     for d, (draw, found) in enumerate(zip(draws, matches, strict=True)):
         _, first, row = draw.transitions
         here = np.flatnonzero(found.state >= 0)
@@ -251,12 +260,19 @@ def summarise(draws: Iterable[Draw], states: Array, like: "Summary | None" = Non
             to = np.bincount(found.label, row[found.state[j], :-1], n_labels)
             rows[j] += to
             dwell[d, j] = 1 / max(1 - to[j], TINY)
-        for name, values in fields(draw.phi).items():
+        for name, values in describe(draw.phi).items():
             if d == 0:
                 parameters[name] = np.full((n_draws, n_labels, *values.shape[1:]), np.nan)
             parameters[name][d, here] = values[found.state[here]]
+        for j in here:
+            if d in some or not pooled[j]:
+                pooled[j].append(take(draw.phi, found.state[[j]]))
     for name in getattr(draw.phi, "angles", ()):
         parameters[name] = _near_their_mean(parameters[name])
+    if provides(emission, "pool"):
+        phi = join(*(emission.pool(join(*parts)) for parts in pooled))  # type: ignore[union-attr]
+    else:
+        phi = rebuild(draw.phi, (np.nanmean(values, axis=0) for values in parameters.values()))
     return Summary(
         states=reference,
         probabilities=vote(states, matches, n_labels) / n_draws,
@@ -266,7 +282,7 @@ def summarise(draws: Iterable[Draw], states: Array, like: "Summary | None" = Non
         transitions=rows / rows.sum(axis=1, keepdims=True),
         dwell=dwell,
         parameters=parameters,
-        phi=rebuild(draw.phi, (np.nanmean(values, axis=0) for values in parameters.values())),
+        phi=phi,
     )
 
 

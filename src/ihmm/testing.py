@@ -8,8 +8,8 @@ emissions and samplers:
     assert result.p_value > 1e-4, result
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from scipy.special import gammaln, logsumexp, roots_genlaguerre, roots_jacobi
 
 from ihmm import _checks
 from ihmm._typing import BoolArray, FloatArray, IntArray
+from ihmm.emissions import DPMixture
 from ihmm.emissions._base import fields, provides
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Prior
@@ -59,12 +60,13 @@ def exact_posterior(model: Model, y: Any) -> dict[Partition, float]:
 
     A partition is written as states in order of appearance, several sequences end to end: (0, 0, 1, 0). The number of
     partitions grows as the Bell numbers (203 for 6 steps, 4140 for 8). π and β are integrated in closed form, free
-    hyperparameters by Gauss quadrature, φ by `log_evidence`, or by Monte Carlo for emissions without it.
+    hyperparameters by Gauss quadrature, φ by `log_evidence`, or by Monte Carlo for emissions without it. Components of
+    mixtures are summed over.
     """
     data = model.observe(y)
     if len(data.y) > 9:
         raise ValueError(f"exact_posterior enumerates set partitions: at most 9 steps in all, got {len(data.y)}")
-    evidence = _Evidence(model, data)
+    evidence = _MixtureEvidence(model, data) if isinstance(model.emission, DPMixture) else _Evidence(model, data)
     partitions = list(set_partitions(len(data.y)))
     log_weight = np.array(
         [
@@ -145,7 +147,7 @@ def geweke(
 
 def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, float]:
     """Label-invariant quantities with finite variance that between them touch every part of a draw."""
-    states, (beta, initial, rows), phi, hyper = draw
+    states, (beta, initial, rows), phi, hyper, _ = draw
     first, last = states[0], states[-1]
     fit = model.log_density_at(data, states, phi)
     values = {
@@ -169,8 +171,8 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
     for name, field in fields(phi).items():
         values[f"{name} of first"] = np.arctan(np.ravel(field[first])[0])
         values[f"{name} of last"] = np.arctan(np.ravel(field[last])[0])
-        if field[first].size > 1:  # of a covariance, what is off its diagonal
-            values[f"second {name} of first"] = np.arctan(np.ravel(field[first])[1])
+        # of a covariance what is off its diagonal, of a mixture the second component if there is one
+        values[f"second {name} of first"] = np.arctan(np.append(field[first], 0.0)[1])
     return {name: float(value) for name, value in values.items()}
 
 
@@ -294,12 +296,9 @@ class _Evidence:
             self._table = model.log_density(data, phi)
 
     def of(self, partition: Partition) -> float:
-        blocks: dict[int, list[int]] = {}
-        for t, state in enumerate(partition):
-            blocks.setdefault(state, []).append(t)
-        return sum(self._of_block(tuple(block)) for block in blocks.values())
+        return sum(self.of_block(tuple(block)) for block in _blocks(partition).values())
 
-    def _of_block(self, block: Partition) -> float:
+    def of_block(self, block: Partition) -> float:
         if block not in self._known:
             steps = [t for t in block if not self._silent[t]]
             if self._closed_form is not None:
@@ -307,6 +306,50 @@ class _Evidence:
             else:
                 self._known[block] = float(logsumexp(self._table[steps].sum(axis=0)) - np.log(EVIDENCE_DRAWS))
         return self._known[block]
+
+
+class _MixtureEvidence:
+    """The same of a Dirichlet process mixture: with all partitions of a block into components summed over, and σ,
+    which all blocks share, integrated by quadrature."""
+
+    def __init__(self, model: Model, data: Data) -> None:
+        emission = model.emission
+        assert isinstance(emission, DPMixture)
+        self._sigma, self._weight = _nodes(emission.concentration)
+        self._component = _Evidence(replace(model, emission=emission.component), data)
+        self._missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
+
+    def of(self, partition: Partition) -> float:
+        log_weight = np.log(self._weight)
+        for block in _blocks(partition).values():
+            log_weight = log_weight + self._of_block(tuple(t for t in block if not self._missing[t]))
+        return float(logsumexp(log_weight))
+
+    def of_components(self, partition: Partition, components: Partition) -> float:
+        """The same with the components given, numbered within states."""
+        log_weight = np.log(self._weight)
+        for block in _blocks(partition).values():
+            seated = [t for t in block if not self._missing[t]]
+            log_weight = log_weight + self._of_seats(seated, [components[t] for t in seated])
+        return float(logsumexp(log_weight))
+
+    def _of_block(self, block: Partition) -> FloatArray:
+        return np.asarray(logsumexp([self._of_seats(block, seats) for seats in set_partitions(len(block))], axis=0))
+
+    def _of_seats(self, block: Sequence[int], seats: Sequence[int]) -> FloatArray:
+        # the Chinese restaurant: σ^C Γ(σ)/Γ(σ+n) Π (n_c − 1)!
+        tables = [[block[i] for i in table] for table in _blocks(seats).values()]
+        log_prior = len(tables) * np.log(self._sigma) + gammaln(self._sigma) - gammaln(self._sigma + len(block))
+        fit = sum(gammaln(len(table)) + self._component.of_block(tuple(table)) for table in tables)
+        return np.asarray(log_prior + fit)
+
+
+def _blocks(partition: Sequence[int]) -> dict[int, list[int]]:
+    """State → its steps."""
+    blocks: dict[int, list[int]] = {}
+    for t, state in enumerate(partition):
+        blocks.setdefault(state, []).append(t)
+    return blocks
 
 
 def _nodes(quantity: float | GammaPrior | BetaPrior | None) -> tuple[FloatArray, FloatArray]:
@@ -332,7 +375,17 @@ def _times(left: FloatArray, right: FloatArray) -> FloatArray:
 
 def _direct(rng: np.random.Generator, model: Model, lengths: list[int], missing: BoolArray | None) -> tuple[Data, Draw]:
     draw = draw_prior(rng, model, lengths)
+    if model.is_mixture:
+        draw = _with_components(rng, model, draw, missing)
     return _observe(rng, model, draw, lengths, missing), draw
+
+
+def _with_components(rng: np.random.Generator, model: Model, draw: Draw, missing: BoolArray | None) -> Draw:
+    """A draw from the prior with a component for every step that has a value."""
+    seated = np.ones(len(draw.states), bool) if missing is None else ~missing.reshape(len(missing), -1).all(axis=1)
+    components = np.full(len(draw.states), -1)
+    phi, components[seated] = model.emission.sample_components(rng, draw.states[seated], draw.phi)  # type: ignore[attr-defined]
+    return draw._replace(phi=phi, components=components)
 
 
 def _observe(rng: np.random.Generator, model: Model, draw: Draw, lengths: list[int], missing: BoolArray | None) -> Data:

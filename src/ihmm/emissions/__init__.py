@@ -5,6 +5,7 @@ from ihmm.emissions._slice import slice_step
 from ihmm.emissions.autoregressive import Autoregressive
 from ihmm.emissions.bernoulli import Bernoulli
 from ihmm.emissions.categorical import Categorical
+from ihmm.emissions.dp_mixture import DPMixture
 from ihmm.emissions.independent import Independent
 from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
@@ -19,6 +20,7 @@ __all__ = [
     "Bernoulli",
     "Categorical",
     "ConjugateEmission",
+    "DPMixture",
     "Emission",
     "Independent",
     "Multinomial",

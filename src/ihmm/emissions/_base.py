@@ -1,7 +1,7 @@
 """What a family of emissions f(y | φ) with base measure H must be able to do. NumPy only: no numba needed."""
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,11 +17,11 @@ class Emission(Protocol):
 
     The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array). If
     its class names some of them in a tuple `angles`, those are averaged round the circle when draws are summed up.
-    Nothing needs to be subclassed. `with_past`, `update`, `column`, `complete`, `log_marginal` and `log_density_at` may
-    be left out; the last three are then as here. Steps without any value never reach an emission, except for
-    `validate`, which sees another step's values in their place. A row with some of its values missing, NaN, does:
-    refuse it in `validate`, or leave those values out of the density everywhere. While tuning, `resample` and `update`
-    are also given some of the steps only, or steps more than once, for states that are tried out.
+    Nothing needs to be subclassed. `with_past`, `update`, `column`, `sample_new`, `complete`, `log_marginal` and
+    `log_density_at` may be left out; the last four are then as here. Steps without any value never reach an emission,
+    except for `validate`, which sees another step's values in their place. A row with some of its values missing, NaN,
+    does: refuse it in `validate`, or leave those values out of the density everywhere. While tuning, `resample` and
+    `update` are also given some of the steps only, or steps more than once, for states that are tried out.
     """
 
     def validate(self, y: Array) -> Array:
@@ -64,6 +64,10 @@ class Emission(Protocol):
         """Optional, for pictures: the law of one column alone, an emission of one number a step, and how its parameter
         is found in φ. None if there is no such law."""
         return None
+
+    def sample_new(self, rng: np.random.Generator, n: int, phi: Phi) -> Phi:
+        """n draws of φ for states beside those of `phi`. This default is for states that share nothing."""
+        return self.sample_prior(rng, n)
 
     def complete(self, rng: np.random.Generator, y: Array, states: IntArray, phi: Phi) -> Array:
         """Rows that have some of their values missing, with those drawn given the others. This default is for columns
@@ -132,18 +136,70 @@ class ConjugateEmission(Emission, Protocol):
         ...
 
 
+class MixtureEmission(Emission, Protocol):
+    """An emission that is a mixture within each state: step t has a component z_t there, which the chain carries.
+
+    Given slices the mixture has finitely many components, and any sampler draws the path with z summed out. A step
+    without a value has no component: −1.
+    """
+
+    def sliced(
+        self, rng: np.random.Generator, y: Array, states: IntArray, components: IntArray, phi: Phi
+    ) -> "tuple[SlicedEmission, Phi]":
+        """Draw slices given z: the emission that Step 1 sees, whose observations are the numbers of the steps, and φ
+        with all the components that may be in a slice."""
+        ...
+
+    def resample_mixtures(
+        self,
+        rng: np.random.Generator,
+        y: Array,
+        states: IntArray,
+        components: IntArray | None,
+        n_states: int,
+        phi: Phi | None,
+    ) -> tuple[Phi, IntArray]:
+        """φ | y, s, z, of the components that z has, and z in their numbers. Without z, a first guess."""
+        ...
+
+    def sample_components(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> tuple[Phi, IntArray]:
+        """z | s from the prior, what its states share taken from `phi`, and φ given z as `resample_mixtures` has it."""
+        ...
+
+    def sample_given(self, rng: np.random.Generator, states: IntArray, components: IntArray, phi: Phi) -> Array:
+        """y | s, z."""
+        ...
+
+    def describe(self, phi: Phi) -> dict[str, FloatArray]:
+        """What a summary says of each state, by name, (K, …): numbers that do not depend on how components are
+        numbered."""
+        ...
+
+    def pool(self, phi: Phi) -> Phi:
+        """One state whose density is the average of those in `phi`."""
+        ...
+
+
+class SlicedEmission(Emission, Protocol):
+    """A mixture given slices."""
+
+    def assign(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> IntArray:
+        """z | y, s and the slices."""
+        ...
+
+
 def provides(emission: object, method: str) -> bool:
     """Whether an emission has a method of its own, not just the empty one a protocol declares."""
     own = getattr(type(emission), method, None)
     return callable(own) and own is not _DECLARED.get(method)
 
 
-# Methods without a body; the two that have a default are not among them.
+# Methods without a body; those that have a default are not among them.
 _DECLARED = {
     name: vars(protocol)[name]
-    for protocol in (Emission, ConjugateEmission)
+    for protocol in (Emission, ConjugateEmission, MixtureEmission)
     for name in vars(protocol)
-    if not name.startswith("_") and name not in ("complete", "log_marginal", "log_density_at")
+    if not name.startswith("_") and name not in ("sample_new", "complete", "log_marginal", "log_density_at")
 }
 
 
@@ -159,6 +215,12 @@ def log_density_at(emission: Emission, y: Array, states: IntArray, phi: Phi) -> 
     return own(y, states, phi) if own else Emission.log_density_at(emission, y, states, phi)
 
 
+def sample_new(emission: Emission, rng: np.random.Generator, n: int, phi: Phi) -> Phi:
+    """The emission's own draws for states beside those of `phi`, or the default."""
+    own = getattr(emission, "sample_new", None)
+    return own(rng, n, phi) if own else emission.sample_prior(rng, n)
+
+
 def complete(emission: Emission, rng: np.random.Generator, y: Array, states: IntArray, phi: Phi) -> Array:
     """Rows without gaps, as the emission itself fills them, or the default."""
     own = getattr(emission, "complete", None)
@@ -166,29 +228,52 @@ def complete(emission: Emission, rng: np.random.Generator, y: Array, states: Int
 
 
 def fields(phi: Phi) -> dict[str, Array]:
-    """The arrays that φ is made of, by name."""
+    """The arrays that φ is made of, by name; those of a part that is made of several itself have its place."""
     if isinstance(phi, np.ndarray):
         return {"phi": phi}
     names = getattr(phi, "_fields", None) or tuple(f"phi_{i}" for i in range(len(phi)))
-    return dict(zip(names, phi, strict=True))
+    named: dict[str, Array] = {}
+    for name, part in zip(names, phi, strict=True):
+        named |= {name: part} if isinstance(part, np.ndarray) else fields(part)
+    return named
 
 
 def rebuild(like: Phi, arrays: Iterable[Array]) -> Phi:
     """φ of the same kind as `like`, made of other arrays."""
+    left = iter(arrays)
+    rebuilt = _rebuild(like, left)
+    if next(left, None) is not None:
+        raise ValueError(f"φ of the kind {type(like).__name__} is made of fewer arrays than were given")
+    return rebuilt
+
+
+def _rebuild(like: Phi, arrays: Iterator[Array]) -> Phi:
     if isinstance(like, np.ndarray):
-        (array,) = arrays
-        return array
-    return like._make(arrays) if hasattr(like, "_make") else tuple(arrays)
+        return next(arrays)
+    parts = [_rebuild(part, arrays) for part in like]
+    return like._make(parts) if hasattr(like, "_make") else tuple(parts)
 
 
-def take(phi: Phi, index: IntArray | slice) -> Phi:
-    """The parameters of some of the states."""
+def take(phi: Phi, index: Any) -> Phi:
+    """The parameters of some of the states, by numbers, or by what else an array takes as an index."""
     return rebuild(phi, (array[index] for array in fields(phi).values()))
 
 
 def join(*parts: Phi) -> Phi:
-    """The parameters of several sets of states, one after the other."""
-    return rebuild(parts[0], map(np.concatenate, zip(*(fields(part).values() for part in parts), strict=True)))
+    """The parameters of several sets of states, one after the other; what is narrower than others ends in zeros."""
+    return rebuild(parts[0], map(_concatenate, zip(*(fields(part).values() for part in parts), strict=True)))
+
+
+def _concatenate(arrays: tuple[Array, ...]) -> Array:
+    if len({array.shape[1:] for array in arrays}) == 1:
+        return np.concatenate(arrays)
+    shape = np.max([array.shape[1:] for array in arrays], axis=0)
+    out = np.zeros((sum(map(len, arrays)), *shape), arrays[0].dtype)
+    begin = 0
+    for array in arrays:
+        out[(slice(begin, begin + len(array)), *map(slice, array.shape[1:]))] = array
+        begin += len(array)
+    return out
 
 
 def size(phi: Phi) -> int:

@@ -8,6 +8,7 @@ from ihmm.emissions._base import Emission
 from ihmm.emissions.autoregressive import Autoregressive
 from ihmm.emissions.bernoulli import Bernoulli
 from ihmm.emissions.categorical import Categorical
+from ihmm.emissions.dp_mixture import DPMixture
 from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.normal import Normal
@@ -25,6 +26,7 @@ NAMES = (
     "autoregressive",
     "student-t",
     "von-mises",
+    "mixture",
 )
 MOST_SYMBOLS = 10  # whole numbers below this are taken for symbols, others for counts
 MOST_CORRELATED = 20  # columns up to which correlations within a state are learned
@@ -47,7 +49,8 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
     Gamma(1, 1/mean). Categorical, Bernoulli and Multinomial: all probabilities equally likely; the total of simulated
     rows of counts is the median of those seen. Autoregressive, of the given `order`: noise as that of one
     autoregression for the whole series on average, coefficients about 0 and around 1 in size for columns of equal
-    spread, levels spread as the series is. ``"auto"`` never takes one of the last two, a Student t or a von Mises.
+    spread, levels spread as the series is. Mixture: a `DPMixture` of normals with the priors above. ``"auto"`` takes a
+    normal, a categorical or a Poisson.
     """
     if not isinstance(emission, str):
         return emission
@@ -63,6 +66,8 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
         return Bernoulli(n_features=observed.shape[1])
     if name == "multinomial":
         return _multinomial(observed)
+    if name == "mixture":
+        return DPMixture(_normal(observed))
     if observed.shape[1] != 1:
         raise ValueError(
             f'emission="{name}" takes one column, got {observed.shape[1]}; use "normal", or an instance '

@@ -44,8 +44,8 @@ class Independent(ConjugateEmission):
         for name, part in zip(self.names, self.parts, strict=True):
             if isinstance(part, type | Independent) or not all(provides(part, method) for method in REQUIRED):
                 raise TypeError(f"Independent takes emissions such as ihmm.Normal() as its parts, got {part!r}")
-            if provides(part, "with_past"):
-                raise TypeError(f"Independent takes emissions of one step at a time as its parts, got {part!r}")
+            if provides(part, "with_past") or provides(part, "sliced"):
+                raise TypeError(f"Independent takes emissions without a past or components as its parts, got {part!r}")
             if self.names.count(name) > 1 or not name.isidentifier() or iskeyword(name):
                 raise ValueError(f"Independent needs a different name for every part, without spaces, got {name!r}")
 

@@ -2,5 +2,6 @@
 
 from ihmm.moves._base import Move
 from ihmm.moves.greedy import GreedySplitMerge
+from ihmm.moves.mixture import GroupComponents
 
-__all__ = ["GreedySplitMerge", "Move"]
+__all__ = ["GreedySplitMerge", "GroupComponents", "Move"]

@@ -32,7 +32,7 @@ class GreedySplitMerge:
 
     One split of each state is tried, by how well its steps predict each other; then pairs are merged, best first, as
     long as that gains anything. φ is integrated out. Where that cannot be done, it is taken for one of a few values:
-    draws given the steps of a state, of half of one, or of two that are alike.
+    draws given the steps of a state, of half of one, or of two that are alike. Mixtures are left to `GroupComponents`.
 
     Parameters
     ----------
@@ -53,6 +53,8 @@ class GreedySplitMerge:
         return sweep < min(self.sweeps, tune)
 
     def apply(self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper) -> Path:
+        if model.is_mixture:
+            return path
         gamma = hyper.gamma if np.isfinite(hyper.gamma) else 1.0  # equal weights are judged as if γ were 1
         mass = (gamma, hyper.concentration, hyper.stickiness)
         n_states = len(path.beta) - 1

@@ -41,7 +41,6 @@ from ihmm._pictures import (
 )
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.posterior import Posterior
-from ihmm.records import HYPER
 
 HEIGHT = 260
 LABEL = 20  # characters that fit beside a low panel
@@ -54,7 +53,9 @@ TRACES = {
     "gamma": "γ: large values, many states",
     "concentration": "c: large values, rows alike",
     "stickiness": "ρ: how much states prefer to stay",
+    "sigma": "σ: large values, many components within states",
 }
+ALWAYS = ("n_states", "log_joint")  # shown even if they never change
 
 
 class Drawn(NamedTuple):
@@ -71,7 +72,7 @@ def figures(posterior: Posterior, names: Sequence[str]) -> dict[str, list[Drawn]
     return {
         "states": [*_emissions(posterior, names), _transitions(posterior), _dwell_times(posterior)],
         "number": [_n_states(posterior)],
-        "chains": [_trace(posterior, name) for name in TRACES if name not in HYPER or _varies(posterior, name)],
+        "chains": [_trace(posterior, name) for name in TRACES if name in ALWAYS or _varies(posterior, name)],
     }
 
 
@@ -204,7 +205,7 @@ def _dwell_times(posterior: Posterior) -> Drawn:
 
 
 def _varies(posterior: Posterior, name: str) -> bool:
-    trace = posterior.traces[name]
+    trace = posterior.traces.get(name, np.zeros(1))
     return bool(np.isfinite(trace).all() and np.ptp(trace) > 0)
 
 

@@ -16,12 +16,13 @@ class Path(NamedTuple):
     """What Step 1 hands on: the trajectory, and β over the states it visits (last entry: all others).
 
     The conditionals that follow integrate π out and draw it afresh. φ survives only for emissions that renew it step by
-    step; it is None if Step 1 has integrated it out.
+    step; it is None if Step 1 has integrated it out. `components` are those of an emission that is a mixture.
     """
 
     states: IntArray
     beta: FloatArray
     phi: Phi | None = None
+    components: IntArray | None = None
 
 
 class PassInfo(NamedTuple):
