@@ -183,7 +183,7 @@ def test_chains_from_one_ten_and_thirty_states_give_the_same_labels(four_state):
     for k, run in runs.items():  # and each alone gives the segmentation of all together
         alone = run.summary(like=summary)
         assert np.mean(alone.states == summary.states) > 0.97, k
-        np.testing.assert_allclose(alone.phi.mean, summary.phi.mean, atol=0.05)
+        np.testing.assert_allclose(alone.phi.mean[:4], summary.phi.mean, atol=0.05)
 
 
 def test_states_run_from_the_most_used_to_the_least(four_state):

@@ -33,6 +33,7 @@ POLL = 0.1  # seconds between two looks at the chains
 CHUNK_SECONDS, CHUNK_SHARE = 2.0, 0.02  # draws are written so often, or later in proportion to the time gone by
 STEPS_PER_THREAD = 4000  # below which a thread costs more than it saves
 AUTO_ROUNDS = 10  # of splits and merges that make a start
+MIXED_STATES = 10  # of a random start, for mixtures
 # What is done unless the user says otherwise: copies go in a few sweeps, then only what is one state in any case
 MOVES: tuple[Move, ...] = (
     GreedySplitMerge(sweeps=6),
@@ -86,7 +87,8 @@ def sample(
         Governs everything random. If not given, one is chosen and can be read from ``posterior.seed``.
     init
         Where chains start: a number of states for uniformly random paths (no more than a finite model has), a path
-        (for several sequences end to end, or a list of paths), or ``"auto"``: one state, split and merged greedily.
+        (for several sequences end to end, or a list of paths), or ``"auto"``: one state, split and merged greedily, or
+        for mixtures 10 random ones.
     cores
         Threads, as many as there are processors if not given. Chains run at the same time; if there are fewer chains
         than threads, so do the sequences of a chain, or the blocks of ``ParticleGibbs(block_size=…)``. The result does
@@ -256,11 +258,11 @@ def _check_model(model: Any) -> Model:
 
 
 def _check_init(init: Any, data: Data, model: Model) -> int | IntArray | None:
-    """A number of states, a path, or None for "auto"."""
+    """A number of states, a path, or None for "auto" by splits and merges."""
     if isinstance(init, str):
         if init != "auto":
             raise ValueError(f'init must be a number of states, a path of states, or "auto", got {init!r}')
-        return None
+        return min(MIXED_STATES, total_states(model.prior)) if model.is_mixture else None
     several = isinstance(init, (list, tuple)) and any(np.ndim(part) > 0 for part in init)
     if not several and np.ndim(init) == 0:
         return min(_checks.count("init (a number of states, or a path of states)", init), total_states(model.prior))
