@@ -67,7 +67,7 @@ def count(repeats: int, *task: int | str) -> int:
             os.environ | PROCESSOR | {"NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         )
         command = [sys.executable, "-c", WORK, str(repeats), *map(str, task)]
-        subprocess.run(command, env=environment, check=True)
+        subprocess.run(command, env=environment, check=True, cwd=Path(__file__).parent)
         counter = ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={folder}/out"]
         printed = subprocess.run(
             [*counter, *command], env=environment, check=True, capture_output=True, text=True
@@ -82,16 +82,11 @@ WORK = """
 import sys
 import numpy as np
 import ihmm
-from ihmm.gibbs import initial_draw, resample_globals
+from bench import settled
+from ihmm.gibbs import resample_globals
 repeats, length, n_states, n_particles = map(int, sys.argv[1:5])
-rng = np.random.default_rng(1)
-jumps = np.where(rng.random(length) < 0.75, 0, rng.integers(1, n_states, length))
-states = np.cumsum(jumps) % n_states
-y = 2.0 * states + 0.5 * rng.standard_normal(length)
-model = ihmm.Model(ihmm.NormalMean(noise=0.5, mean=n_states, scale=n_states), ihmm.HDPPrior(gamma=1e-6))
-data = model.observe(y)
-draw = initial_draw(rng, data, model, states)
-sampler = ihmm.ParticleGibbs(n_particles)
+model, data, draw = settled(n_states, length, n_particles)
+rng, sampler = np.random.default_rng(1), ihmm.ParticleGibbs(n_particles)
 path, _ = sampler.resample_states(rng, data, model, draw)
 resample_globals(rng, data, model, path, draw.hyper)
 for _ in range(repeats):

@@ -8,6 +8,20 @@ import numpy as np
 
 from ihmm._typing import IntArray
 
+# Emissions that go by a name: here, so that the command line knows them without importing them
+EMISSIONS = (
+    "auto",
+    "normal",
+    "categorical",
+    "poisson",
+    "bernoulli",
+    "multinomial",
+    "autoregressive",
+    "student-t",
+    "von-mises",
+    "mixture",
+)
+
 
 def positive(name: str, value: Any) -> float:
     return _real(name, value, "a positive number", lambda x: x > 0)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ihmm
+from ihmm import _checks, tables
 from ihmm import settings as recipe
-from ihmm import tables
 
 if TYPE_CHECKING:
     from ihmm._typing import Array
@@ -159,7 +159,7 @@ def cli() -> None:
 @ID
 @click.option(
     "--emission",
-    type=click.Choice(recipe.EMISSIONS),
+    type=click.Choice(_checks.EMISSIONS),
     default="auto",
     show_default=True,
     help="What the values of a state are like; auto looks at the data.",

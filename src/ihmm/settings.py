@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 SETTINGS, PROVENANCE = "settings.toml", "provenance.json"
 SAMPLERS = ("particle-gibbs", "beam", "direct-assignment")
-EMISSIONS = (
-    "auto",
-    "normal",
-    "categorical",
-    "poisson",
-    "bernoulli",
-    "multinomial",
-    "autoregressive",
-    "student-t",
-    "von-mises",
-    "mixture",
-)
 PACKAGES = ("ihmm", "numpy", "scipy", "numba", "pandas")
 
 

@@ -16,18 +16,6 @@ from ihmm.emissions.poisson import Poisson
 from ihmm.emissions.student_t import StudentT
 from ihmm.emissions.von_mises import VonMises
 
-NAMES = (
-    "auto",
-    "normal",
-    "categorical",
-    "poisson",
-    "bernoulli",
-    "multinomial",
-    "autoregressive",
-    "student-t",
-    "von-mises",
-    "mixture",
-)
 MOST_SYMBOLS = 10  # whole numbers below this are taken for symbols, others for counts
 MOST_CORRELATED = 20  # columns up to which correlations within a state are learned
 LEAST_NOISE = 1e-10  # of an autoregression, as a share of the variance of the whole series
@@ -54,7 +42,7 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
     """
     if not isinstance(emission, str):
         return emission
-    name = _checks.one_of("emission (or an instance such as ihmm.Normal())", emission, NAMES)
+    name = _checks.one_of("emission (or an instance such as ihmm.Normal())", emission, _checks.EMISSIONS)
     if name == "auto":
         name = _guess(values)
     observed: FloatArray = values.astype(np.float64)
