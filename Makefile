@@ -43,6 +43,8 @@ paper: $(VENV)/.paper  ## Run every experiment of the paper, and write the page 
 bench: $(VENV)/.dev  ## Time the samplers
 	@$(BIN)/python benchmarks/bench.py
 	@$(BIN)/python benchmarks/samplers.py
+	@$(BIN)/python benchmarks/emissions.py
+	@$(BIN)/python benchmarks/scale.py
 
 # Compiled kernels are invisible to coverage, so they run as plain Python: fast tests only. NumPy then warns of the
 # 64-bit words of the random streams wrapping round, as they should.

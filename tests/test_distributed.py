@@ -85,7 +85,7 @@ def test_a_cluster_that_keeps_failing_is_given_up():
         def scheduler_info(self, n_workers):
             return {"workers": {"one": None}}
 
-        def scatter(self, data, hash):
+        def scatter(self, data, workers, hash):
             return data
 
         def submit(self, *arguments, pure):

@@ -121,8 +121,8 @@ def test_a_value_nothing_has_prepared_for_goes_to_the_unseen():
     posterior = fit(ihmm.Model(ihmm.Normal()), y)
     strange = np.concatenate([y[:20], np.full(20, 40.0)])
     unseen = posterior.smooth(strange)[:, -1]
-    assert unseen[:19].max() < 0.1
-    assert unseen[21:].min() > 0.9
+    assert unseen[:19].max() < 0.2  # the mass of all other states, 0.06 to 0.13 with five seeds
+    assert unseen[21:].min() > 0.99
 
 
 def test_a_missing_value_is_summed_over(symbols):
@@ -160,7 +160,7 @@ def test_results_do_not_depend_on_threads_and_come_again(four_state, monkeypatch
     recording, posterior = four_state
     y = recording.y[:300]
     first = posterior.smooth(y), posterior.log_likelihood(y), posterior.forecast(5).y
-    monkeypatch.setattr(predict.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(predict, "processors", lambda: 1)
     again = posterior.smooth(y), posterior.log_likelihood(y), posterior.forecast(5).y
     for a, b in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -109,7 +109,7 @@ def test_a_file_is_no_folder(tmp_path):
 def test_intervals_grow_so_that_chunks_stay_few(monkeypatch):
     now = 0.0
     monkeypatch.setattr(chain.time, "monotonic", lambda: now)
-    writer = chain._Writer(None, 0, 0, 0, np.random.default_rng(0), None)
+    writer = chain._Writer(lambda number, chunk: None, 0, 0, np.random.default_rng(0))
     chunks = 0
     for now in np.arange(0, 36_000, 1.0):  # ten hours
         if writer.due():

@@ -114,8 +114,16 @@ def test_a_pass_does_not_depend_on_the_threads_that_make_it(sampler, threads):
 def test_sequences_are_shared_among_threads_by_their_length():
     data = MODEL.observe(series([30, 2, 2, 30, 60, 4]))._replace(team=Threads(3))
     (stretches,) = particle_gibbs.whole_sequences(data)
-    assert [len(stretch.sequence) for stretch in stretches] == [64, 60, 4]
-    assert np.concatenate([s.sequence[s.sequence >= 0] for s in stretches]).tolist() == list(range(6))
+    assert [(stretch.begin, stretch.end) for stretch in stretches] == [(0, 64), (64, 124), (124, 128)]
+    assert np.concatenate([stretch.begin + stretch.starts for stretch in stretches]).tolist() == [
+        0,
+        30,
+        32,
+        34,
+        64,
+        124,
+    ]
+    assert np.concatenate([stretch.numbers for stretch in stretches]).tolist() == list(range(6))
 
 
 def test_blocks_cover_every_step_once_and_those_of_a_round_do_not_touch():
@@ -124,16 +132,15 @@ def test_blocks_cover_every_step_once_and_those_of_a_round_do_not_touch():
     for seed in range(20):
         rounds = particle_gibbs.blocks(np.random.default_rng(seed), data, 10)
         every = sorted((block for blocks in rounds for block in blocks), key=lambda block: block.begin)
-        assert [block.begin for block in every[1:]] == [block.begin + len(block.sequence) for block in every[:-1]]
-        assert sum(len(block.sequence) for block in every) == 70
-        shifts.add(len(every[0].sequence))
+        assert [0, *(block.end for block in every)] == [*(block.begin for block in every), 70]
+        shifts.add(every[0].end)
         for block in every:
-            assert 1 <= len(block.sequence) <= 10
+            assert 1 <= block.end - block.begin <= 10
             assert block.continues == (block.begin not in data.offsets)
-            assert block.is_continued == (block.begin + len(block.sequence) not in data.offsets)
+            assert block.is_continued == (block.end not in data.offsets)
         for blocks in rounds:
             for left, right in pairwise(blocks):
-                assert left.begin + len(left.sequence) < right.begin or right.begin in data.offsets
+                assert left.end < right.begin or right.begin in data.offsets
     assert len(shifts) > 5
 
 

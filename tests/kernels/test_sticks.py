@@ -231,7 +231,7 @@ def test_after_a_pass_the_states_of_the_path_are_kept_and_the_others_folded_into
     weights = theta.beta[path].copy()
     reference = where[[0, 2, 0, 1, 1]]
     phi = np.arange(theta.size[0])  # by column
-    (states, beta, kept), info = finish(path.copy(), reference, theta, order, phi, draw)
+    (states, beta, kept, _), info = finish(path.copy(), reference, theta, order, phi, draw)
     np.testing.assert_array_equal(kept[states], path)
     np.testing.assert_array_equal(beta[states], weights)
     assert beta.sum() == pytest.approx(1, abs=1e-12)

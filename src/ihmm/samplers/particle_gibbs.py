@@ -21,7 +21,7 @@ from ihmm.kernels.csmc import Cloud, Density
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import PassInfo, Path, by_step, finish, sequence_starts
+from ihmm.samplers._base import PassInfo, Path, by_step, finish
 from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
 
 BLOCK, CELLS = 4000, 50_000  # most steps, and about how many densities, held at once: what the cache holds
@@ -85,7 +85,9 @@ class ParticleGibbs:
     def renew(self, keys: list[np.uint64], model: Model, theta: Theta, known: Phi, data: Data, job: "Job") -> IntArray:
         """New states for the steps of a job; `data` has those steps only."""
         phi_key, forward_key, backward_key = keys
-        theta, phi, reference, sequence = copy_theta(theta), known, job.reference.astype(np.int64), job.sequence
+        theta, phi, reference = copy_theta(theta), known, job.reference.astype(np.int64)
+        sequence = np.full(len(reference), -1)
+        sequence[job.starts] = job.numbers
         log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(reference))
         cloud = empty_cloud(len(reference), self.n_particles)
         if job.before >= 0:
@@ -138,7 +140,9 @@ class Stretch(NamedTuple):
     """Consecutive steps that are renewed by themselves: whole sequences, or a block of one."""
 
     begin: int
-    sequence: IntArray  # as `sequence_starts` has it, for these steps
+    end: int
+    starts: IntArray  # where sequences begin, or the block, among these steps
+    numbers: IntArray  # of their random streams
     continues: bool = False  # the step before them is given
     is_continued: bool = False  # the step after them is given
 
@@ -148,25 +152,29 @@ class Job(NamedTuple):
 
     begin: int
     end: int
-    sequence: IntArray
+    starts: IntArray
+    numbers: IntArray
     reference: IntArray
     before: int
     after: int
 
     @classmethod
     def of(cls, stretch: Stretch, path: IntArray) -> "Job":
-        begin, end = stretch.begin, stretch.begin + len(stretch.sequence)
-        before = int(path[begin - 1]) if stretch.continues else -1
-        after = int(path[end]) if stretch.is_continued else -1
-        return cls(begin, end, stretch.sequence, small(path[begin:end]), before, after)
+        begin, end, starts, numbers, continues, is_continued = stretch
+        before, after = int(path[begin - 1]) if continues else -1, int(path[end]) if is_continued else -1
+        return cls(begin, end, starts, numbers, small(path[begin:end]), before, after)
 
 
 def whole_sequences(data: Data) -> list[list[Stretch]]:
     """All sequences in one round, shared among the team."""
-    sequence = sequence_starts(data.offsets)
-    ideal = np.linspace(0, len(sequence), data.team.size + 1)
-    cuts = np.unique(data.offsets[np.searchsorted(data.offsets, ideal)])
-    return [[Stretch(begin, sequence[begin:end]) for begin, end in pairwise(cuts.tolist())]]
+    offsets = data.offsets
+    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, offsets[-1], data.team.size + 1)))
+    return [
+        [
+            Stretch(int(offsets[i]), int(offsets[j]), offsets[i:j] - offsets[i], np.arange(i, j))
+            for i, j in pairwise(cuts.tolist())
+        ]
+    ]
 
 
 def blocks(rng: np.random.Generator, data: Data, block_size: int) -> list[list[Stretch]]:
@@ -179,9 +187,8 @@ def blocks(rng: np.random.Generator, data: Data, block_size: int) -> list[list[S
     for begin, end in pairwise(data.offsets.tolist()):
         inside = range(begin + block_size - shift, end, block_size) if end - begin > block_size else ()
         for i, (low, high) in enumerate(pairwise([begin, *inside, end])):
-            sequence = np.full(high - low, -1)
-            sequence[0] = low
-            rounds[i % 2].append(Stretch(low, sequence, low > begin, high < end))
+            number = np.array([low])
+            rounds[i % 2].append(Stretch(low, high, np.zeros(1, np.int64), number, low > begin, high < end))
     return rounds
 
 
