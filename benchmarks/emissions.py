@@ -31,7 +31,8 @@ FAMILIES: dict[str, Emission] = {
     "StudentT": ihmm.StudentT(strength=0.02),
     "VonMises": ihmm.VonMises(),
     "Independent(C, N, N)": ihmm.Independent(ihmm.Categorical(3), ihmm.Normal(), ihmm.Normal()),
-    "DPMixture(Normal)": ihmm.DPMixture(ihmm.Normal(strength=0.02), concentration=1.0),
+    "DPMixture(Normal, 0.3)": ihmm.DPMixture(ihmm.Normal(strength=0.02), concentration=0.3),
+    "DPMixture(Normal, 1)": ihmm.DPMixture(ihmm.Normal(strength=0.02), concentration=1.0),
 }
 
 
@@ -42,9 +43,10 @@ def main() -> None:
     cases = {name: settled(emission, steps) for name, emission in FAMILIES.items()}
     times = in_turns(15, *(partial(one_sweep, *case) for case in cases.values()))
     print(f"One sweep, T = {steps}, N = 10, data from four states")
-    print(f"{'':<24} {'ms':>7}   beside Normal   states")
+    print(f"{'':<24} {'ms':>7}   beside Normal   states   components")
     for (name, (_, _, draw)), seconds in zip(cases.items(), times, strict=True):
-        print(f"{name:<24} {1e3 * seconds:7.2f} {seconds / times[0]:15.2f} {draw.n_states:8d}")
+        components = np.count_nonzero(draw.phi.weights) if hasattr(draw.phi, "weights") else ""
+        print(f"{name:<24} {1e3 * seconds:7.2f} {seconds / times[0]:15.2f} {draw.n_states:8d} {components:>12}")
 
 
 def settled(emission: Emission, steps: int) -> tuple[Model, Data, Draw]:

@@ -310,7 +310,14 @@ class SlicedMixture(DPMixture):
     def log_density(self, y: IntArray, phi: MixturePhi) -> FloatArray:
         out = self._log_sums(self.y[y], phi, phi.weights >= self.threshold)
         tail = self._tail(y, phi)
-        np.logaddexp.at(out, (tail.state, tail.step), tail.log_density)
+        # added up on a scale of their own at each step
+        top = np.maximum(out.max(axis=0), LOWEST)
+        larger = tail.log_density > top[tail.step]
+        np.maximum.at(top, tail.step[larger], tail.log_density[larger])
+        share = np.exp(tail.log_density - top[tail.step])
+        rare = np.bincount(tail.state * len(y) + tail.step, share, out.size).reshape(out.shape)
+        state, step = np.nonzero(rare)
+        out[state, step] = np.logaddexp(out[state, step], np.log(rare[state, step]) + top[step])
         return out.T
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> MixturePhi:
