@@ -31,7 +31,7 @@ def with_gaps(series: list, hidden: np.ndarray = HIDDEN) -> np.ndarray:
 )
 def test_exact_posterior(emission, series, prior, lengths, sampler):
     y = split(with_gaps(series), lengths)
-    result = ihmm.testing.partition_test(ihmm.Model(emission, prior), y, sampler, sweeps=6000)
+    result = ihmm.testing.partition_test(ihmm.Model(emission, prior), y, sampler, sweeps=4000)
     assert result.p_value > ALARM, result
 
 
@@ -40,7 +40,7 @@ def test_exact_posterior(emission, series, prior, lengths, sampler):
 def test_exact_posterior_of_finite_models(emission, sampler):
     family, series = EMISSIONS[emission]
     model = ihmm.Model(family, FINITE_PRIORS["finite-sticky-free"])
-    result = ihmm.testing.partition_test(model, with_gaps(series), sampler, sweeps=6000)
+    result = ihmm.testing.partition_test(model, with_gaps(series), sampler, sweeps=4000)
     assert result.p_value > ALARM, result
 
 
@@ -48,7 +48,7 @@ def test_exact_posterior_of_finite_models(emission, sampler):
 @pytest.mark.parametrize("emission", ONE_NUMBER)
 def test_geweke(emission, sampler):
     model = ihmm.Model(EMISSIONS[emission][0], PRIORS["sticky-free"])
-    result = ihmm.testing.geweke(model, [3, 2], SAMPLERS[sampler], sweeps=4000, missing=HIDDEN)
+    result = ihmm.testing.geweke(model, [3, 2], SAMPLERS[sampler], sweeps=3000, missing=HIDDEN)
     assert result.p_value > ALARM, result
 
 

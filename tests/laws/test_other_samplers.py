@@ -28,19 +28,19 @@ TWO_SEQUENCES = some(LAYOUTS, "several sequences")
 
 @pytest.mark.parametrize(CASE, trials(PRIORS, LAYOUTS, INFINITE))
 def test_visits_every_partition_as_often_as_the_exact_posterior_says(emission, series, prior, lengths, sampler):
-    result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=6000, seed=3)
+    result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=4000, seed=3)
     assert result.p_value > ALARM, result
 
 
 @pytest.mark.parametrize(CASE, trials(FINITE_PRIORS, TWO_SEQUENCES, FINITE, few=1))
 def test_visits_every_partition_of_a_finite_model_as_often_as_it_should(emission, series, prior, lengths, sampler):
-    result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=6000, seed=3)
+    result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=4000, seed=3)
     assert result.p_value > ALARM, result
 
 
 @pytest.mark.parametrize(CASE, trials(some(PRIORS, "sticky-free"), TWO_SEQUENCES, INFINITE))
 def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(emission, series, prior, lengths, sampler):
-    result = geweke(ihmm.Model(emission, prior), lengths, sampler, sweeps=8000, seed=7)
+    result = geweke(ihmm.Model(emission, prior), lengths, sampler, sweeps=5000, seed=7)
     assert result.p_value > ALARM, result
 
 
@@ -51,7 +51,7 @@ def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(emiss
     ),
 )
 def test_a_blocked_sweep_leaves_the_joint_law_of_a_finite_model_alone(emission, series, prior, lengths, sampler):
-    result = geweke(ihmm.Model(emission, prior), lengths, sampler, sweeps=8000, seed=7)
+    result = geweke(ihmm.Model(emission, prior), lengths, sampler, sweeps=5000, seed=7)
     assert result.p_value > ALARM, result
 
 

@@ -23,7 +23,7 @@ SAMPLERS = {
 
 @pytest.mark.parametrize(CASE, trials(PRIORS, LAYOUTS, SAMPLERS, few=2))
 def test_visits_every_partition_as_often_as_the_exact_posterior_says(emission, series, prior, lengths, sampler):
-    result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=8000, seed=3)
+    result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=5000, seed=3)
     assert result.p_value > ALARM, result
 
 
@@ -32,7 +32,7 @@ def test_visits_every_partition_as_often_as_the_exact_posterior_says(emission, s
 def test_any_threshold_with_and_without_ancestor_sampling_is_exact(threshold, ancestor_sampling):
     emission, series = EMISSIONS["normal-mean"]
     sampler = ihmm.ParticleGibbs(2, threshold=threshold, ancestor_sampling=ancestor_sampling)
-    result = partition_test(ihmm.Model(emission, PRIORS["sticky-free"]), series, sampler, sweeps=20_000, seed=5)
+    result = partition_test(ihmm.Model(emission, PRIORS["sticky-free"]), series, sampler, sweeps=10_000, seed=5)
     assert result.p_value > ALARM, result
 
 
@@ -41,7 +41,7 @@ def test_any_threshold_with_and_without_ancestor_sampling_is_exact(threshold, an
 def test_blocks_of_any_size_are_exact(block_size, settings):
     emission, series = EMISSIONS["normal-mean"]
     sampler = ihmm.ParticleGibbs(3, block_size=block_size, **settings)
-    result = partition_test(ihmm.Model(emission, PRIORS["sticky-free"]), series, sampler, sweeps=10_000, seed=6)
+    result = partition_test(ihmm.Model(emission, PRIORS["sticky-free"]), series, sampler, sweeps=5000, seed=6)
     assert result.p_value > ALARM, result
 
 
@@ -49,7 +49,7 @@ def test_blocks_of_any_size_are_exact(block_size, settings):
     CASE, trials(some(PRIORS, "free", "sticky-free"), LAYOUTS, some(SAMPLERS, "posterior-2", "prior-2"))
 )
 def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(emission, series, prior, lengths, sampler):
-    result = geweke(ihmm.Model(emission, prior), lengths, sampler, sweeps=8000, seed=7)
+    result = geweke(ihmm.Model(emission, prior), lengths, sampler, sweeps=5000, seed=7)
     assert result.p_value > ALARM, result
 
 
@@ -82,9 +82,9 @@ class TestTheLawTestsCanFail:
             trace_back(theta, cloud, reference, -1, *others)
 
         trace_back = particle_gibbs.csmc.trace_back
-        assert self.run(ihmm.ParticleGibbs(3, block_size=2)).p_value > ALARM
+        assert self.run(ihmm.ParticleGibbs(3, block_size=2), sweeps=10_000).p_value > ALARM
         monkeypatch.setattr(particle_gibbs.csmc, "trace_back", forget)
-        result = self.run(ihmm.ParticleGibbs(3, block_size=2))
+        result = self.run(ihmm.ParticleGibbs(3, block_size=2), sweeps=10_000)
         assert result.p_value < 1e-8, result
 
     def test_transitions_drawn_before_the_hyperparameters_are_rejected(self, monkeypatch):
