@@ -52,15 +52,16 @@ def count_tables(stream, customers, concentration):
 
 
 @jit
-def log_rise(a, n):
-    """log Γ(a + n) − log Γ(a), up to a constant that depends on n alone; right for tiny and for huge a."""
-    product = 1.0
-    for i in range(min(n, DIRECT)):
-        product *= a + i
-    value = math.log(product)
+def log_rise(x, n):
+    """log x(x + 1)…(x + n − 1) for a whole number n; right for tiny and for huge x."""
+    if x > DIRECT:
+        return -log_ratio(x, n)
     if n > DIRECT:
-        value += log_ratio(DIRECT, a) - log_ratio(n, a)
-    return value
+        return math.lgamma(x + n) - math.lgamma(x)
+    product = 1.0
+    for i in range(int(n)):
+        product *= x + i
+    return math.log(product)
 
 
 @jit

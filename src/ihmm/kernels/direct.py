@@ -16,7 +16,7 @@ import numpy as np
 
 from ihmm.kernels import rows
 from ihmm.kernels._jit import jit
-from ihmm.kernels.counts import log_ratio
+from ihmm.kernels.counts import log_rise
 from ihmm.kernels.draws import FLOOR, draw_index, split
 from ihmm.kernels.sticks import ENDLESS
 
@@ -185,8 +185,7 @@ def log_predictive_of_number(family, prior, statistic, y):
 @jit
 def log_negative_binomial(shape, rate, y):
     """log of the probability of a count whose mean is Gamma(shape, rate)."""
-    rise = -log_ratio(shape, y) if shape > 16.0 else math.lgamma(shape + y) - math.lgamma(shape)
-    return rise - math.lgamma(y + 1.0) - shape * math.log1p(1.0 / rate) - y * math.log1p(rate)
+    return log_rise(shape, y) - math.lgamma(y + 1.0) - shape * math.log1p(1.0 / rate) - y * math.log1p(rate)
 
 
 @jit

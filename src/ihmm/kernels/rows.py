@@ -37,7 +37,7 @@ import math
 import numpy as np
 
 from ihmm.kernels._jit import jit
-from ihmm.kernels.counts import log_ratio
+from ihmm.kernels.counts import log_rise
 
 CHOICE, DIAGONAL, FULL, BERNOULLI, MULTINOMIAL = -1, 4, 5, 6, 7
 FACTORED, LOG_DET, MEAN = 1, 2, 3  # where these stand among the statistics of FULL
@@ -323,11 +323,3 @@ def log_evidence_of_counts(prior, statistic):
         total += statistic[1 + d]
         value += log_rise(prior[0, d], statistic[1 + d])
     return value - log_rise(mass, total)
-
-
-@jit
-def log_rise(x, n):
-    """log x(x + 1)…(x + n − 1)."""
-    if n < 0.5:
-        return 0.0
-    return -log_ratio(x, n) if x > 16.0 else math.lgamma(x + n) - math.lgamma(x)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ihmm.kernels import rows
 from ihmm.kernels._jit import jit
-from ihmm.kernels.counts import count_transitions
+from ihmm.kernels.counts import count_transitions, log_rise
 from ihmm.kernels.direct import (
     CATEGORICAL,
     COLUMN,
@@ -294,25 +294,21 @@ def row_gain(counts, beta, concentration, stickiness, alive, a, b):
     for j in range(len(alive) + 1):
         if j != a + 1 and j != b + 1 and (j == 0 or alive[j - 1]):
             mass = concentration if j == 0 else alpha
-            gain += rising(mass * merged, counts[j, a] + counts[j, b])
-            gain -= rising(mass * beta[a], counts[j, a]) + rising(mass * beta[b], counts[j, b])
+            gain += log_rise(mass * merged, counts[j, a] + counts[j, b])
+            gain -= log_rise(mass * beta[a], counts[j, a]) + log_rise(mass * beta[b], counts[j, b])
     # Two rows become one
     row_a, row_b = counts[a + 1], counts[b + 1]
     leave_a, leave_b = row_a.sum(), row_b.sum()
-    gain += rising(concentration, leave_a) + rising(concentration, leave_b) - rising(concentration, leave_a + leave_b)
+    gain += (
+        log_rise(concentration, leave_a) + log_rise(concentration, leave_b) - log_rise(concentration, leave_a + leave_b)
+    )
     for k in range(len(alive)):
         if alive[k]:
-            gain -= rising(alpha * beta[k] + (kappa if k == a else 0.0), row_a[k])
-            gain -= rising(alpha * beta[k] + (kappa if k == b else 0.0), row_b[k])
+            gain -= log_rise(alpha * beta[k] + (kappa if k == a else 0.0), row_a[k])
+            gain -= log_rise(alpha * beta[k] + (kappa if k == b else 0.0), row_b[k])
             if k != a and k != b:
-                gain += rising(alpha * beta[k], row_a[k] + row_b[k])
-    return gain + rising(alpha * merged + kappa, row_a[a] + row_a[b] + row_b[a] + row_b[b])
-
-
-@jit
-def rising(x, n):
-    """log x(x+1)…(x+n−1)."""
-    return math.lgamma(x + n) - math.lgamma(x) if n > 0 else 0.0
+                gain += log_rise(alpha * beta[k], row_a[k] + row_b[k])
+    return gain + log_rise(alpha * merged + kappa, row_a[a] + row_a[b] + row_b[a] + row_b[b])
 
 
 @jit
@@ -353,9 +349,9 @@ def log_evidence(family, prior, statistic):
 def log_evidence_of_numbers(family, prior, statistic):
     n = statistic[0]
     if family == CATEGORICAL:  # prior: concentration, number of symbols
-        value = -rising(prior[0] * prior[1], n)
+        value = -log_rise(prior[0] * prior[1], n)
         for v in range(1, len(statistic)):
-            value += rising(prior[0], statistic[v])
+            value += log_rise(prior[0], statistic[v])
         return value
     if family == NORMAL_MEAN:  # prior: noise², mean, scale²
         total = statistic[1] - n * prior[1]
@@ -363,7 +359,7 @@ def log_evidence_of_numbers(family, prior, statistic):
         return 0.5 * (total * total / (prior[0] * prior[0] * precision) - math.log(prior[2] * precision))
     if family == POISSON:  # prior: shape, rate
         shape = prior[0] + statistic[1]
-        return rising(prior[0], statistic[1]) + prior[0] * math.log(prior[1]) - shape * math.log(prior[1] + n)
+        return log_rise(prior[0], statistic[1]) + prior[0] * math.log(prior[1]) - shape * math.log(prior[1] + n)
     # NORMAL, prior: mean, strength, shape, rate
     strength, shape = prior[1] + n, prior[2] + 0.5 * n
     rate = prior[3] + 0.5 * statistic[2] + 0.5 * prior[1] * n / strength * (statistic[1] - prior[0]) ** 2
