@@ -132,6 +132,11 @@ class Data(NamedTuple):
         return self.missing if self.with_past is None else self.with_past[1]
 
     @property
+    def observed(self) -> BoolArray:
+        """Steps that say something about their state."""
+        return np.ones(len(self.y), bool) if self.silent is None else ~self.silent
+
+    @property
     def values(self) -> Array:
         """The observations with NaN where they are missing."""
         if self.missing is None:
@@ -231,7 +236,7 @@ class Model:
         phi: Phi | None,
     ) -> tuple[Phi, IntArray]:
         """φ | y, s, z, and z in the numbers of the components in it."""
-        observed = np.ones(len(states), bool) if data.missing is None else ~data.missing
+        observed = data.observed
         out = np.full(len(states), -1)
         phi, out[observed] = self.emission.resample_mixtures(  # type: ignore[attr-defined]
             rng,

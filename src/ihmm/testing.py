@@ -286,7 +286,7 @@ class _Evidence:
 
     def __init__(self, model: Model, data: Data) -> None:
         self._known: dict[Partition, float] = {}
-        self._y, self._silent = data.seen, data.silent if data.silent is not None else np.zeros(len(data.y), bool)
+        self._y, self._observed = data.seen, data.observed
         closed = provides(model.emission, "log_evidence")
         if provides(model.emission, "collapsed"):  # which may say no to data with missing values
             closed = closed and model.collapsed(data) is not None
@@ -300,7 +300,7 @@ class _Evidence:
 
     def of_block(self, block: Partition) -> float:
         if block not in self._known:
-            steps = [t for t in block if not self._silent[t]]
+            steps = [t for t in block if self._observed[t]]
             if self._closed_form is not None:
                 self._known[block] = float(self._closed_form(self._y[steps]))
             else:
@@ -317,19 +317,19 @@ class _MixtureEvidence:
         assert isinstance(emission, DPMixture)
         self._sigma, self._weight = _nodes(emission.concentration)
         self._component = _Evidence(replace(model, emission=emission.component), data)
-        self._missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
+        self._observed = data.observed
 
     def of(self, partition: Partition) -> float:
         log_weight = np.log(self._weight)
         for block in _blocks(partition).values():
-            log_weight = log_weight + self._of_block(tuple(t for t in block if not self._missing[t]))
+            log_weight = log_weight + self._of_block(tuple(t for t in block if self._observed[t]))
         return float(logsumexp(log_weight))
 
     def of_components(self, partition: Partition, components: Partition) -> float:
         """The same with the components given, numbered within states."""
         log_weight = np.log(self._weight)
         for block in _blocks(partition).values():
-            seated = [t for t in block if not self._missing[t]]
+            seated = [t for t in block if self._observed[t]]
             log_weight = log_weight + self._of_seats(seated, [components[t] for t in seated])
         return float(logsumexp(log_weight))
 

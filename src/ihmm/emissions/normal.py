@@ -71,9 +71,16 @@ class Normal(ConjugateEmission):
         count = np.bincount(states, minlength=n_states)
         average = np.bincount(states, weights=y, minlength=n_states) / np.maximum(count, 1)
         square = np.bincount(states, weights=np.square(y - average[states]), minlength=n_states)
-        center, strength, shape, rate = self._posterior(count, average, square)
+        return self.draw_posterior(rng, count, count, average, square)
+
+    def draw_posterior(
+        self, rng: np.random.Generator, count: IntArray, weight: Array, average: FloatArray, square: Array
+    ) -> NormalPhi:
+        """φ given the number of each state's observations, their weight in all, weighted average and sum of squares
+        about it; y_t of weight w has variance σ²/w."""
+        center, strength, shape, rate = self._posterior(count, weight, average, square)
         variance = rate / np.maximum(rng.standard_gamma(shape), FLOOR)
-        return NormalPhi(center + rng.standard_normal(n_states) * np.sqrt(variance / strength), variance)
+        return NormalPhi(center + rng.standard_normal(len(count)) * np.sqrt(variance / strength), variance)
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: NormalPhi) -> FloatArray:
         return phi.mean[states] + np.sqrt(phi.variance)[states] * rng.standard_normal(len(states))
@@ -90,7 +97,7 @@ class Normal(ConjugateEmission):
             return 0.0
         n, average = len(y), y.mean()
         square = np.square(y - average).sum()
-        _, strength, shape, rate = self._posterior(np.array(n), average, square)
+        _, strength, shape, rate = self._posterior(np.array(n), np.array(n), average, square)
         log_evidence = (
             lgamma(float(shape))
             - lgamma(self.shape)
@@ -105,10 +112,10 @@ class Normal(ConjugateEmission):
         return Collapsed("normal", np.array([self.mean, self.strength, self.shape, self.rate]), y, size=3)
 
     def _posterior(
-        self, count: IntArray, average: FloatArray, square: Array
+        self, count: IntArray, weight: Array, average: FloatArray, square: Array
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        strength = self.strength + count
-        center = (self.strength * self.mean + count * average) / strength
+        strength = self.strength + weight
+        center = (self.strength * self.mean + weight * average) / strength
         shape = self.shape + 0.5 * count
-        rate = self.rate + 0.5 * square + 0.5 * self.strength * count / strength * (average - self.mean) ** 2
+        rate = self.rate + 0.5 * square + 0.5 * self.strength * weight / strength * (average - self.mean) ** 2
         return center, strength, shape, rate

@@ -115,8 +115,4 @@ class StudentT(Emission):
         total = np.bincount(states, weights=weight, minlength=n_states)
         average = np.bincount(states, weights=weight * y, minlength=n_states) / np.maximum(total, FLOOR)
         square = np.bincount(states, weights=weight * np.square(y - average[states]), minlength=n_states)
-        strength = self.strength + total
-        center = (self.strength * self.mean + total * average) / strength
-        rate = self.rate + 0.5 * square + 0.5 * self.strength * total / strength * (average - self.mean) ** 2
-        scale2 = rate / np.maximum(rng.standard_gamma(self.shape + 0.5 * count), FLOOR)
-        return StudentTPhi(center + rng.standard_normal(n_states) * np.sqrt(scale2 / strength), scale2)
+        return StudentTPhi(*self._normal.draw_posterior(rng, count, total, average, square))

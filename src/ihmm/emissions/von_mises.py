@@ -13,8 +13,7 @@ from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Emission, real_values
 from ihmm.emissions._gamma import expectation, gamma_nodes
 from ihmm.emissions._slice import slice_step
-
-LOG_2PI = float(np.log(2 * np.pi))
+from ihmm.emissions.normal import LOG_2PI
 
 
 class VonMisesPhi(NamedTuple):

@@ -102,7 +102,7 @@ def halve(rng: np.random.Generator, data: Data, model: Model, states: IntArray, 
     the one before.
     """
     n_states = n_choices(phi)
-    known = np.ones(len(states), bool) if data.silent is None else ~data.silent
+    known = data.observed
     observed, last_known = np.flatnonzero(known), np.maximum.accumulate(np.where(known, np.arange(len(states)), 0))
     surprise = -np.maximum(model.log_density_at(data, states, phi)[observed], LEAST)
     first, k = one_of_each(rng, states[observed], surprise)

@@ -51,7 +51,7 @@ class GroupComponents:
         emission = model.emission
         if not isinstance(emission, DPMixture) or path.phi is None:
             return path
-        observed = np.ones(len(path.states), bool) if data.missing is None else ~data.missing
+        observed = data.observed
         apart, before = take_apart(path, observed)
         # σ of few states with many components is larger than that of many with few: it must not stand in the way
         sigma = 1.0 if isinstance(emission.concentration, GammaPrior) else emission.concentration
