@@ -66,14 +66,7 @@ def chain(name: str, spread: float, init: int, seed: int, sweeps: int, keep: int
     letters: Text = ihmm.datasets.alice(text)
     contender = CONTENDERS[name]
     model = ihmm.Model(ihmm.Categorical(len(SYMBOLS), spread), contender.prior)
-    draws = ihmm.iterate(
-        model,
-        letters.train,
-        sampler=contender.sampler,
-        seed=seed,
-        init=init,
-        **({"tune": sweeps // 2} if contender.moves else {"moves": ()}),
-    )
+    draws = contender.iterate(model, letters.train, seed, init, tune=sweeps // 2)
     test = model.observe(letters.test)
     kept_at = np.linspace(sweeps - 1, sweeps // 2, keep, dtype=np.int64)
     n_states, log_joint, kept = np.empty(sweeps, np.int32), np.empty(sweeps), []

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -11,7 +11,8 @@ from scipy import stats
 import ihmm
 from benchmarks.convergence import arrival
 from experiments.jobs import Job, Result, Results
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.chain import Sweeps
 from ihmm.datasets import Recording
 from ihmm.kernels import sticks
 from ihmm.kernels.sticks import Theta
@@ -49,6 +50,11 @@ class Contender(NamedTuple):
         """γ and c = α + κ are Gamma(1, 1), and ρ = κ/(α + κ) is Beta(1, 1) where it is not 0."""
         return ihmm.HDPPrior(stickiness=ihmm.BetaPrior(1, 1) if self.sticky else 0.0)
 
+    def iterate(self, model: ihmm.Model, y: Array, seed: int, init: int, tune: int) -> Sweeps:
+        """Its chain; the first `tune` sweeps count as tuning if it splits and merges."""
+        tuning: dict[str, Any] = {"tune": tune} if self.moves else {"moves": ()}
+        return ihmm.iterate(model, y, sampler=self.sampler, seed=seed, init=init, **tuning)
+
 
 CONTENDERS = {
     "pg": Contender("PG", "#0072B2", ihmm.ParticleGibbs(10)),
@@ -79,14 +85,7 @@ def chain(data: str, name: str, init: int, seed: int, sweeps: int) -> Result:
     """Traces of one chain on a recording of `ihmm.datasets`, and the transitions it has learned when T15 stops."""
     contender, recording = CONTENDERS[name], getattr(ihmm.datasets, data)()
     model = ihmm.Model(ihmm.NormalMean(noise=recording.noise, mean=0.0, scale=2.0), contender.prior)
-    draws = ihmm.iterate(
-        model,
-        recording.y,
-        sampler=contender.sampler,
-        seed=seed,
-        init=init,
-        **({"tune": sweeps} if contender.moves else {"moves": ()}),
-    )
+    draws = contender.iterate(model, recording.y, seed, init, tune=sweeps)
     n_states, n_large, seconds = np.empty(sweeps, np.int32), np.empty(sweeps, np.int32), np.empty(sweeps)
     log_joint, learned = np.empty(sweeps), {}
     begin = time.process_time()

@@ -52,9 +52,7 @@ def chain(name: str, seed: int, sweeps: int, file: str | None, version: str) -> 
     """Traces of one chain, how often it switches, and its last path."""
     y, truth = series(file)
     contender = CONTENDERS[name]
-    draws = ihmm.iterate(
-        ihmm.Model(EMISSION, contender.prior), y, sampler=contender.sampler, moves=(), seed=seed, init=INIT
-    )
+    draws = contender.iterate(ihmm.Model(EMISSION, contender.prior), y, seed, INIT, tune=sweeps)
     dwelling = _dwelling(truth, len(y))
     n_states, n_large, log_joint, switches, inside = (np.empty(sweeps) for _ in range(5))
     for i in range(sweeps):

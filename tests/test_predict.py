@@ -160,7 +160,7 @@ def test_results_do_not_depend_on_threads_and_come_again(four_state, monkeypatch
     recording, posterior = four_state
     y = recording.y[:300]
     first = posterior.smooth(y), posterior.log_likelihood(y), posterior.forecast(5).y
-    monkeypatch.setattr(predict, "processors", lambda: 1)
+    monkeypatch.setattr("ihmm._threads.processors", lambda: 1)
     again = posterior.smooth(y), posterior.log_likelihood(y), posterior.forecast(5).y
     for a, b in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -15,8 +15,11 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> Iterator[Result]:
-    """`function` of every item in turn, computed on `n_threads` threads."""
+def in_threads(
+    function: Callable[[Item], Result], items: Iterable[Item], n_threads: int | None = None
+) -> Iterator[Result]:
+    """`function` of every item in turn, computed on so many threads, or as many as there are processors."""
+    n_threads = n_threads or processors()
     if n_threads == 1:
         yield from map(function, items)
         return

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -122,7 +122,8 @@ def sample(
         number = start if isinstance(start, int) else None if start is not None else "auto"
         settings = Settings(model, sampler, moves, seed, draws, tune, thin, chains, number, save_warmup)
         path = start if isinstance(start, np.ndarray) else None
-        with TemporaryDirectory(prefix="ihmm-") as folder, Run.create(store or folder, settings, data, path) as run:
+        somewhere = nullcontext(store) if store is not None else TemporaryDirectory(prefix="ihmm-")
+        with somewhere as folder, Run.create(folder, settings, data, path) as run:
             return _go_on(run, team, executor, cores, progress, advise=store is not None)
 
     kept = np.empty((chains, draws, len(data.y)), np.uint8)

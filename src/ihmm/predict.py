@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm._threads import in_threads, processors
+from ihmm._threads import in_threads
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions._base import complete, join, provides, sample_new, take
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
@@ -105,7 +105,7 @@ def log_likelihood(model: Model, data: Data, items: Iterable[Labelled]) -> Float
         _, log_predictive = run_filter(model, data, unfold(model, item))
         return np.add.reduceat(log_predictive, data.offsets[:-1])
 
-    return np.array(list(in_threads(of, items, processors())))
+    return np.array(list(in_threads(of, items)))
 
 
 def state_probabilities(
@@ -129,7 +129,7 @@ def state_probabilities(
         return total
 
     parts = [items[i : i + TASK] for i in range(0, len(items), TASK)]
-    total = sum(in_threads(of, parts, processors()), start=np.zeros((len(data.y), n_labels + 1)))
+    total = sum(in_threads(of, parts), start=np.zeros((len(data.y), n_labels + 1)))
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
@@ -140,7 +140,7 @@ def decode(model: Model, data: Data, items: Iterable[Labelled]) -> IntArray:
         hmm = unfold(model, item)
         return hmm.label[viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)[0]]
 
-    return np.array(list(in_threads(of, items, processors())))
+    return np.array(list(in_threads(of, items)))
 
 
 def viterbi(
@@ -205,7 +205,7 @@ def forecast(model: Model, fitted: Data, items: Iterable[Labelled], steps: int, 
         rng = np.random.default_rng([*item.seed, 1])
         return [follow(rng, model, hmm, weights, steps, past) for weights, past in zip(first, pasts, strict=True)]
 
-    futures = list(in_threads(of, items, processors()))
+    futures = list(in_threads(of, items))
     return [
         Forecast(np.stack([y for y, _ in draws]), np.stack([states for _, states in draws]))
         for draws in zip(*futures, strict=True)
@@ -265,4 +265,4 @@ def impute(model: Model, data: Data, items: Iterable[Labelled]) -> Imputed:
             values[partly[steps]] = complete(model.emission, rng, data.y[partly], draw.states[partly], draw.phi)
         return values
 
-    return Imputed(np.array(list(in_threads(of, items, processors()))), steps)
+    return Imputed(np.array(list(in_threads(of, items))), steps)

@@ -10,6 +10,7 @@ import ihmm
 from ihmm.emissions import Normal, StudentT
 from ihmm.emissions.normal import NormalPhi
 from ihmm.emissions.student_t import StudentTPhi
+from reference.steps import after_steps
 from reference.verdicts import assert_follows
 
 QUICK = settings(max_examples=50, deadline=None, derandomize=True)
@@ -71,21 +72,11 @@ def posterior_cdfs(y):
         yield lambda x, points=points, cdf=cdf: np.interp(x, points, cdf)
 
 
-def steps(emission, y, n=20_000, rounds=40):
-    """The parameters of n states, each with the observations y, after many steps."""
-    rng = np.random.default_rng(1)
-    every, states = np.tile(y, n), np.repeat(np.arange(n), len(y))
-    phi = emission.resample(rng, every, states, n)
-    for _ in range(rounds):
-        phi = emission.update(rng, every, states, phi)
-    return phi
-
-
 Y = np.array([0.3, -0.4, 1.1, 6.0])
 
 
 def test_steps_lead_to_the_posterior():
-    phi = steps(EMISSION, Y)
+    phi = after_steps(EMISSION, Y, rounds=40)
     for drawn, cdf in zip((phi.location, np.log(phi.scale2)), posterior_cdfs(Y), strict=True):
         assert_follows(drawn, cdf)
 
@@ -100,7 +91,7 @@ class WrongShape(StudentT):
 
 
 def test_steps_with_scales_of_the_wrong_shape_lead_elsewhere():
-    phi = steps(WrongShape(3.0, 0.5, 0.7, 2.5, 0.8), Y)
+    phi = after_steps(WrongShape(3.0, 0.5, 0.7, 2.5, 0.8), Y, rounds=40)
     cdf = list(posterior_cdfs(Y))[1]
     assert stats.kstest(np.log(phi.scale2), cdf).pvalue < 1e-12
 

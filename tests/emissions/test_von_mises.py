@@ -9,6 +9,7 @@ from scipy import integrate, stats
 import ihmm
 from ihmm.emissions import VonMises
 from ihmm.emissions.von_mises import VonMisesPhi
+from reference.steps import after_steps
 from reference.verdicts import assert_follows
 
 QUICK = settings(max_examples=50, deadline=None, derandomize=True)
@@ -65,18 +66,9 @@ def posterior_cdfs(emission, y):
         yield lambda x, points=points, cdf=cdf / cdf[-1]: np.interp(x, points, cdf)
 
 
-def steps(emission, y, n=20_000, rounds=6):
-    rng = np.random.default_rng(1)
-    every, states = np.tile(y, n), np.repeat(np.arange(n), len(y))
-    phi = emission.resample(rng, every, states, n)
-    for _ in range(rounds):
-        phi = emission.update(rng, every, states, phi)
-    return phi
-
-
 @pytest.mark.parametrize("emission", [EMISSION, VonMises()], ids=repr)
 def test_steps_lead_to_the_posterior(emission):
-    phi = steps(emission, Y)
+    phi = after_steps(emission, Y, rounds=6)
     for drawn, cdf in zip((phi.direction, np.log(phi.concentration)), posterior_cdfs(emission, Y), strict=True):
         assert_follows(drawn, cdf)
 
@@ -89,7 +81,7 @@ class ForgetsTheLogarithm(VonMises):
 
 
 def test_steps_without_the_jacobian_lead_elsewhere():
-    phi = steps(ForgetsTheLogarithm(2.0, 0.5, 0.7, 1.3), Y)
+    phi = after_steps(ForgetsTheLogarithm(2.0, 0.5, 0.7, 1.3), Y, rounds=6)
     cdf = list(posterior_cdfs(EMISSION, Y))[1]
     assert stats.kstest(np.log(phi.concentration), cdf).pvalue < 1e-12
 
