@@ -21,7 +21,7 @@ from ihmm._threads import processors
 from ihmm._typing import Array, ArrayLike, IntArray
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Team, Threads
-from ihmm.moves import GreedySplitMerge, GroupComponents, Move
+from ihmm.moves import GreedySplitMerge, GroupComponents, Move, SplitMerge
 from ihmm.posterior import Posterior
 from ihmm.records import Record, Recorder, gather
 from ihmm.samplers import ParticleGibbs, Sampler
@@ -34,11 +34,13 @@ CHUNK_SECONDS, CHUNK_SHARE = 2.0, 0.02  # draws are written so often, or later i
 STEPS_PER_THREAD = 4000  # below which a thread costs more than it saves
 AUTO_ROUNDS = 10  # of splits and merges that make a start
 MIXED_STATES = 10  # of a random start, for mixtures
-# What is done unless the user says otherwise: copies go in a few sweeps, then only what is one state in any case
+# What is done unless the user says otherwise: copies go in a few sweeps, then only what is one state in any case;
+# the exact move goes on for good
 MOVES: tuple[Move, ...] = (
     GreedySplitMerge(sweeps=6),
     GreedySplitMerge(sweeps=30, careful=True),
     GroupComponents(sweeps=100),  # of mixtures
+    SplitMerge(),
 )
 
 Init = int | str | ArrayLike | Sequence[ArrayLike]
@@ -321,7 +323,7 @@ def _greedy_path(rng: np.random.Generator, data: Data, model: Model) -> IntArray
     draw = initial_draw(rng, data, model, np.zeros(len(data.y), np.int64))
     path = Trajectory(draw.states, draw.transitions.beta, draw.phi)
     for _ in range(AUTO_ROUNDS):
-        path = GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
+        path, _ = GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
     return path.states
 
 

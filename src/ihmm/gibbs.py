@@ -13,7 +13,7 @@ from ihmm._typing import IntArray
 from ihmm.kernels.conditionals import HyperPriors, resample_transitions
 from ihmm.kernels.counts import count_transitions
 from ihmm.model import Data, Draw, Hyper, Model, Prior, Transitions
-from ihmm.moves import Move
+from ihmm.moves import Move, MoveInfo
 from ihmm.priors import BetaPrior, GammaPrior
 from ihmm.samplers._base import PassInfo, Path, Sampler
 from ihmm.sticks import new_stream, total_states
@@ -24,6 +24,7 @@ class SweepInfo(NamedTuple):
 
     log_joint: float
     step: PassInfo
+    moves: MoveInfo
 
 
 def sweep(
@@ -31,10 +32,12 @@ def sweep(
 ) -> tuple[Draw, SweepInfo]:
     """Renew everything once."""
     path, info = resample_states(rng, data, model, draw, sampler)
+    moved = [MoveInfo()]
     for move in moves:
-        path = move.apply(rng, data, model, path, draw.hyper)
+        path, made = move.apply(rng, data, model, path, draw.hyper)
+        moved.append(made)
     draw, log_joint = resample_globals(rng, data, model, path, draw.hyper)
-    return draw, SweepInfo(log_joint, info)
+    return draw, SweepInfo(log_joint, info, MoveInfo(*map(sum, zip(*moved, strict=True))))
 
 
 def resample_states(

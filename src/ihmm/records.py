@@ -129,6 +129,7 @@ def _traces(kept: Sequence[tuple[Draw, SweepInfo]]) -> dict[str, Array]:
             **{name: getattr(draw.hyper, name) for name in HYPER},
             **({"sigma": float(draw.phi.sigma[0])} if isinstance(draw.phi, MixturePhi) else {}),
             **info.step._asdict(),
+            **info.moves._asdict(),
         }
         for draw, info in kept
     ]

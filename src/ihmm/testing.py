@@ -23,6 +23,7 @@ from ihmm.emissions import DPMixture
 from ihmm.emissions._base import fields, provides
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Prior
+from ihmm.moves import Move
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 from ihmm.samplers import ParticleGibbs, Sampler
 from ihmm.simulation import draw_observations, draw_prior
@@ -79,7 +80,13 @@ def exact_posterior(model: Model, y: Any) -> dict[Partition, float]:
 
 
 def partition_test(
-    model: Model, y: Any, sampler: Sampler | None = None, *, sweeps: int = 20_000, seed: int = 0
+    model: Model,
+    y: Any,
+    sampler: Sampler | None = None,
+    *,
+    moves: Sequence[Move] = (),
+    sweeps: int = 20_000,
+    seed: int = 0,
 ) -> LawTest:
     """Run one chain on a tiny series and compare how often it visits each set partition with the exact posterior."""
     _checks.count("sweeps", sweeps, least=1000)
@@ -91,7 +98,7 @@ def partition_test(
     draw = initial_draw(rng, data, model, np.array(partitions[rng.choice(len(exact), p=probability)]))
     visits = np.empty(sweeps, np.int64)
     for i in range(-BURN_IN, sweeps):
-        draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs())
+        draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs(), moves)
         if i >= 0:
             visits[i] = index[canonical(draw.states)]
 
@@ -111,6 +118,7 @@ def geweke(
     lengths: list[int],
     sampler: Sampler | None = None,
     *,
+    moves: Sequence[Move] = (),
     sweeps: int = 20_000,
     seed: int = 0,
     missing: BoolArray | None = None,
@@ -132,7 +140,7 @@ def geweke(
     data, draw = _direct(rng, model, lengths, missing)
     successive = []
     for _ in range(sweeps):
-        draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs())
+        draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs(), moves)
         data = _observe(rng, model, draw, lengths, missing)
         successive.append(measure(model, data, draw))
 

@@ -191,7 +191,7 @@ def test_components_are_grouped_in_the_first_tuning_sweeps_and_only_those_of_mix
     model = ihmm.Model(NORMAL)
     path = ihmm.samplers.Path(np.array([0, 1, 1, 0, 0]), np.array([0.5, 0.4, 0.1]))
     rng = np.random.default_rng(0)
-    assert move.apply(rng, model.observe(Y), model, path, ihmm.model.Hyper(1.0, 1.0, 0.0)) is path
+    assert move.apply(rng, model.observe(Y), model, path, ihmm.model.Hyper(1.0, 1.0, 0.0))[0] is path
     with pytest.raises(ValueError, match="GroupComponents sweeps must be a whole number of at least 0, got -1"):
         ihmm.GroupComponents(sweeps=-1)
 

@@ -29,7 +29,7 @@ from ihmm.emissions import (
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
 from ihmm.kernels import conditionals, counts, csmc, draws, forward_backward, sticks
 from ihmm.model import Hyper, Model
-from ihmm.moves import GreedySplitMerge
+from ihmm.moves import GreedySplitMerge, SplitMerge
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs
 from ihmm.samplers import Path as Trajectory
@@ -288,8 +288,10 @@ def move_cases():
         draw = initial_draw(rng, data, model, rng.integers(3, size=36))
         path = Trajectory(draw.states, draw.transitions.beta)
         for sweep in range(3):
-            path = GreedySplitMerge(careful=sweep != 1).apply(rng, data, model, path, draw.hyper)
+            path, _ = GreedySplitMerge(careful=sweep != 1).apply(rng, data, model, path, draw.hyper)
             cases[f"moved_path_{i}_{sweep}"], cases[f"moved_beta_{i}_{sweep}"] = path.states, path.beta
+        path, _ = SplitMerge(attempts=20).apply(rng, data, model, path, draw.hyper)
+        cases[f"exactly_moved_path_{i}"], cases[f"exactly_moved_beta_{i}"] = path.states, path.beta
     return cases
 
 

@@ -16,9 +16,10 @@ from ihmm.emissions._base import join, take
 from ihmm.emissions._base import size as n_choices
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.kernels.direct import gather_statistics
+from ihmm.kernels.greedy import SCANS, keep_split, merge_best_first, try_splits
 from ihmm.kernels.rows import CHOICE
-from ihmm.kernels.split_merge import SCANS, keep_split, merge_best_first, try_splits
 from ihmm.model import Data, Hyper, Model
+from ihmm.moves._base import MoveInfo
 from ihmm.samplers import Path
 from ihmm.samplers.direct_assignment import compiled_family
 from ihmm.sticks import new_stream, total_states
@@ -52,9 +53,11 @@ class GreedySplitMerge:
     def acts(self, sweep: int, tune: int) -> bool:
         return sweep < min(self.sweeps, tune)
 
-    def apply(self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper) -> Path:
+    def apply(
+        self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
+    ) -> tuple[Path, MoveInfo]:
         if model.is_mixture:
-            return path
+            return path, MoveInfo()
         gamma = hyper.gamma if np.isfinite(hyper.gamma) else 1.0  # equal weights are judged as if γ were 1
         mass = (gamma, hyper.concentration, hyper.stickiness)
         n_states = len(path.beta) - 1
@@ -82,7 +85,8 @@ class GreedySplitMerge:
         )
         kept = compact(states, np.arange(n_states))
         phi = None if choices is None else take(choices, statistics[kept, 1:].argmax(axis=1))
-        return Path(states, np.append(beta[kept], path.beta[-1]), phi)
+        info = MoveInfo(n_states - (len(path.beta) - 1), n_states - len(kept))
+        return Path(states, np.append(beta[kept], path.beta[-1]), phi), info
 
 
 def propose(rng: np.random.Generator, data: Data, model: Model, path: Path) -> tuple[BoolArray, Phi]:

@@ -18,8 +18,9 @@ from ihmm import _checks
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.emissions.dp_mixture import DPMixture, rearrange
 from ihmm.kernels.counts import count_transitions
-from ihmm.kernels.split_merge import row_gain
+from ihmm.kernels.greedy import row_gain
 from ihmm.model import Data, Hyper, Model
+from ihmm.moves._base import MoveInfo
 from ihmm.priors import GammaPrior
 from ihmm.samplers import Path
 from ihmm.sticks import total_states
@@ -47,17 +48,21 @@ class GroupComponents:
     def acts(self, sweep: int, tune: int) -> bool:
         return sweep < min(self.sweeps, tune)
 
-    def apply(self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper) -> Path:
+    def apply(
+        self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
+    ) -> tuple[Path, MoveInfo]:
         emission = model.emission
         if not isinstance(emission, DPMixture) or path.phi is None:
-            return path
+            return path, MoveInfo()
         observed = data.observed
         apart, before = take_apart(path, observed)
         # σ of few states with many components is larger than that of many with few: it must not stand in the way
         sigma = 1.0 if isinstance(emission.concentration, GammaPrior) else emission.concentration
         state, place, beta = put_together(apart, data, hyper, sigma, observed, total_states(model.prior))
         components = np.where(observed, place[apart.states], -1)
-        return Path(state[apart.states], beta, rearrange(path.phi, before, (state, place)), components)
+        renewed = Path(state[apart.states], beta, rearrange(path.phi, before, (state, place)), components)
+        n_more = len(beta) - len(path.beta)
+        return renewed, MoveInfo(max(n_more, 0), max(-n_more, 0))
 
 
 def take_apart(path: Path, observed: BoolArray) -> tuple[Path, tuple[IntArray, IntArray]]:

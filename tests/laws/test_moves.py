@@ -1,0 +1,87 @@
+"""Splits and merges leave the posterior as it is: of every emission that integrates φ out, with every prior.
+
+Particle Gibbs acts in one sweep of ten only, so that the moves have to get the law right by themselves.
+"""
+
+import numpy as np
+import pytest
+
+import ihmm
+from ihmm.moves import split_merge
+from ihmm.samplers import PassInfo, Path
+from ihmm.testing import geweke, partition_test
+from reference.cases import ALARM, COLUMNS, EMISSIONS, LAYOUTS, NORMAL_SERIES, PRIORS, ROW_SERIES, split, trials
+
+pytestmark = pytest.mark.law
+
+AUTOREGRESSIVE = {
+    "autoregressive": (ihmm.Autoregressive(1, 1, 0.2, 0.5, 0.3, 2.0, 5.0, 1.5), NORMAL_SERIES),
+    "vector-autoregressive": (ihmm.Autoregressive(1, 2, 0.2, 0.5, 0.3, 2.0, 6.0, 1.5), ROW_SERIES),
+}
+FAMILIES = EMISSIONS | COLUMNS | AUTOREGRESSIVE
+MOVES = {"one attempt": ihmm.SplitMerge(1, 2), "many attempts": ihmm.SplitMerge(10, 2), "as usual": ihmm.SplitMerge()}
+GAPS = np.array([False, True, False, False, True])
+
+
+class Seldom(ihmm.ParticleGibbs):
+    """Leaves the path alone nine times of ten."""
+
+    def resample_states(self, rng, data, model, draw):
+        if rng.random() < 0.1:
+            return super().resample_states(rng, data, model, draw)
+        return Path(draw.states, draw.transitions.beta), PassInfo(0, 0, 0.0)
+
+
+@pytest.mark.parametrize(("emission", "series", "prior", "lengths", "move"), trials(PRIORS, LAYOUTS, MOVES, few=2))
+def test_visits_every_partition_as_often_as_the_exact_posterior_says(emission, series, prior, lengths, move):
+    model = ihmm.Model(emission, prior)
+    result = partition_test(model, split(series, lengths), Seldom(2), moves=[move], sweeps=4000, seed=3)
+    assert result.p_value > ALARM, result
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_visits_every_partition_with_gaps_in_the_data(family):
+    emission, series = FAMILIES[family]
+    y = np.array(series, float)
+    y[GAPS] = np.nan
+    model = ihmm.Model(emission, PRIORS["sticky-free"])
+    result = partition_test(model, split(y, [3, 2]), Seldom(2), moves=[MOVES["many attempts"]], sweeps=3000, seed=3)
+    assert result.p_value > ALARM, result
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(family):
+    model = ihmm.Model(FAMILIES[family][0], PRIORS["sticky-free"])
+    result = geweke(model, [3, 2], Seldom(2), moves=[MOVES["many attempts"]], sweeps=3000, seed=7)
+    assert result.p_value > ALARM, result
+
+
+class TestTheLawTestsCanFail:
+    model, series = ihmm.Model(EMISSIONS["normal-mean"][0], PRIORS["sticky"]), NORMAL_SERIES
+
+    def run(self, move):
+        return partition_test(self.model, self.series, Seldom(2), moves=[move], sweeps=8000, seed=3)
+
+    def test_splits_that_are_too_cheap_are_caught(self, monkeypatch):
+        def cheap(stream, family, prior, size, values, offsets, states, beta, gamma, *others):
+            return split_and_merge(stream, family, prior, size, values, offsets, states, beta, 1.5 * gamma, *others)
+
+        split_and_merge = split_merge.split_and_merge
+        assert self.run(ihmm.SplitMerge(4)).p_value > ALARM
+        monkeypatch.setattr(split_merge, "split_and_merge", cheap)
+        result = self.run(ihmm.SplitMerge(4))
+        assert result.p_value < 1e-6, result
+
+    def test_as_many_attempts_as_there_are_states_are_caught(self):
+        """What `SplitMerge.usual_attempts` says of a function of the path."""
+
+        class Eager(ihmm.SplitMerge):
+            def apply(self, rng, data, model, path, hyper):
+                return ihmm.SplitMerge(3 * len(path.beta) - 5, 2).apply(rng, data, model, path, hyper)
+
+        result = self.run(Eager())
+        assert result.p_value < 1e-6, result
+
+    def test_greedy_moves_among_draws_are_caught(self):
+        result = self.run(ihmm.GreedySplitMerge())
+        assert result.p_value < 1e-6, result
