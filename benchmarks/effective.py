@@ -9,11 +9,13 @@ processor. An autocorrelation time is the number of sweeps that are worth one in
 """
 
 import argparse
+import itertools
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from convergence import n_large
 
 import ihmm
 from ihmm._typing import FloatArray, IntArray
@@ -25,7 +27,6 @@ from ihmm.moves import Move
 SETTINGS: dict[str, tuple[Move, ...]] = {"no moves": (), "default moves": MOVES}
 DATA = ("four_state", "ten_state")
 QUANTITIES = ("K", "K of 1 %", "log joint", "together")
-LARGE = 0.01  # share of the steps that a state owns to be counted in "K of 1 %"
 TUNE, FORGET = 100, 1000  # sweeps that tune, and that are dropped in all, of a chain that begins at the truth
 START, CHAINS = 10, 4  # random states, and chains, of the second table
 TURN = 100  # sweeps
@@ -92,11 +93,7 @@ def warm_up(model: ihmm.Model, recording: Recording) -> None:
 def turns(*ends: int) -> list[tuple[int, int]]:
     """From 0 to the last end by turns, none of which goes past any end."""
     stops = sorted({*ends, *range(0, ends[-1], TURN)})
-    return list(zip(stops[:-1], stops[1:], strict=True))
-
-
-def n_large(states: IntArray) -> int:
-    return int(np.sum(np.bincount(states) >= LARGE * len(states)))
+    return list(itertools.pairwise(stops))
 
 
 def pairs_of_one_state(truth: IntArray) -> IntArray:
