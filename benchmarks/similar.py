@@ -4,10 +4,10 @@
 
 Two of three states have means 0.6 standard deviations apart: a single step says little about which of them it is in,
 but one is held for fifty steps and the other for twelve, and only the second leads to the third state. Long runs
-without moves that begin at the truth say what the posterior is. The settings below have to agree with them within Monte
-Carlo error: z is the largest difference of any quantity in standard errors, and p its chance with all quantities
-counted, both from averages over batches of sweeps. "Apart" is the share of chains that have three large states, or
-more, when tuning ends.
+without moves that begin at the truth say what the posterior is, and the settings below have to agree with them. z is
+the largest difference of any quantity in standard errors, p the smallest chance of one with all quantities counted,
+both from averages over batches of sweeps. "Apart" is the number of chains that have three large states, or more, when
+tuning ends.
 """
 
 import argparse
@@ -101,22 +101,29 @@ def pairs_between(recording: Recording, first: int, second: int) -> tuple[np.nda
 
 
 def difference(first: FloatArray, second: FloatArray) -> tuple[float, float]:
-    """The largest z of all quantities, and its p-value with all of them counted."""
-    (mean, error), (other_mean, other_error) = average(first), average(second)
-    z = np.abs(mean - other_mean) / np.maximum(np.hypot(error, other_error), 1e-9)
-    freedom = min(first.shape[0] * first.shape[1], second.shape[0] * second.shape[1]) // BATCH - 1
-    return float(z.max()), float(min(1.0, len(z) * 2 * stats.t.sf(z.max(), freedom)))
+    """The largest z of all quantities, and the smallest p-value of Welch's test with all of them counted."""
+    samples = [batches(values) for values in (first, second)]
+    means, errors = np.array([average(sample) for sample in samples]).transpose(1, 0, 2)
+    variances = np.maximum(errors**2, 1e-18)
+    z = np.abs(means[0] - means[1]) / np.sqrt(variances.sum(axis=0))
+    spare = np.array([[len(sample) - 1] for sample in samples])
+    freedom = variances.sum(axis=0) ** 2 / (variances**2 / spare).sum(axis=0)
+    return float(z.max()), float(min(1.0, len(z) * 2 * stats.t.sf(z, freedom).min()))
 
 
-def average(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The mean of every quantity and its standard error, by batches."""
-    batches = values.reshape(-1, BATCH, values.shape[2]).mean(axis=1)
-    return batches.mean(axis=0), batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+def batches(values: FloatArray) -> FloatArray:
+    """Averages over sweeps that follow each other, (batches, quantities)."""
+    return values.reshape(-1, BATCH, values.shape[2]).mean(axis=1)
+
+
+def average(sample: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The mean of every quantity and its standard error."""
+    return sample.mean(axis=0), sample.std(axis=0, ddof=1) / np.sqrt(len(sample))
 
 
 def cells(found: Run) -> list[str]:
     apart = f"{np.sum(found.tuned >= 3)} of {len(found.tuned)}"
-    return [apart, *(f"{mean:.3f} ± {error:.3f}" for mean, error in zip(*average(found.kept), strict=True))]
+    return [apart, *(f"{mean:.3f} ± {error:.3f}" for mean, error in zip(*average(batches(found.kept)), strict=True))]
 
 
 if __name__ == "__main__":
