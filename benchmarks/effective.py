@@ -1,6 +1,6 @@
 """Effective samples a second of the settings below, side by side, on the paper's synthetic data (T15 §4.1).
 
-    python benchmarks/effective.py [--sweeps 20000] [--chains 2] [--data four_state] [--only stationary]
+    python benchmarks/effective.py [--sweeps 20000] [--chains 2] [--data four_state] [--only stationary] [--page]
 
 The first table is about chains that begin at the truth and have forgotten it: what a sweep is worth once a chain has
 converged. The second counts everything: four chains from ten random states, all their time, and of their sweeps the
@@ -11,17 +11,17 @@ processor. An autocorrelation time is the number of sweeps that are worth one in
 import argparse
 import itertools
 import time
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from convergence import n_large
+from convergence import LARGE, fill_page, markdown, n_large
 
 import ihmm
 from ihmm._typing import FloatArray, IntArray
 from ihmm.chain import MOVES, Init
 from ihmm.datasets import Recording
-from ihmm.diagnostics import RHAT
+from ihmm.model import Draw
 from ihmm.moves import Move
 
 SETTINGS: dict[str, tuple[Move, ...]] = {"no moves": (), "default moves": MOVES}
@@ -35,27 +35,40 @@ N_PAIRS = 200
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sweeps", type=int, default=20_000, help="kept of each chain")
+    parser.add_argument("--sweeps", type=int, default=20_000, help="kept of each chain that began at the truth")
     parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--start-sweeps", type=int, default=5000, help="of each chain from random states")
     parser.add_argument("--data", choices=DATA, nargs="+", default=DATA)
     parser.add_argument("--only", choices=("stationary", "start"))
+    parser.add_argument("--page", action="store_true", help="put the tables on the page, too")
     options = parser.parse_args()
-    for name in options.data:
-        recording = getattr(ihmm.datasets, name)()
-        if options.only != "start":
-            print(f"\n{name}: {options.chains} chains of {options.sweeps} sweeps that began at the truth")
-            show(run(recording, recording.states, options.chains, options.sweeps, dropped=FORGET))
-        if options.only != "stationary":
-            half = options.start_sweeps // 2
-            print(f"\n{name}: {CHAINS} chains from {START} random states, sweeps {half + 1} to {2 * half}, all time")
-            show(run(recording, START, CHAINS, half, dropped=half))
+    recordings = {name: getattr(ihmm.datasets, name)() for name in options.data}
+    tables = {}
+    if options.only != "start":
+        found = {
+            name: run(recording, recording.states, options.chains, options.sweeps, dropped=FORGET)
+            for name, recording in recordings.items()
+        }
+        tables["stationary"] = table_of_samples(found, from_start=False)
+        tables["extra"] = table_of_extra_states(found)
+    if options.only != "stationary":
+        half = options.start_sweeps // 2
+        found = {name: run(recording, START, CHAINS, half, dropped=half) for name, recording in recordings.items()}
+        tables["start"] = table_of_samples(found, from_start=True)
+    for place, table in tables.items():
+        print(f"\n{place}\n{table}")
+        if options.page:
+            fill_page(place, table)
 
 
 class Traces(NamedTuple):
     values: FloatArray  # (chains, kept sweeps, quantities)
+    smallest: FloatArray  # (chains, kept sweeps, 2): of the smallest large state its share of steps and chance to stay
     dropped_seconds: float
     kept_seconds: float
+
+
+Found = Mapping[str, Mapping[str, Traces]]  # by data and setting
 
 
 def run(recording: Recording, init: Init, chains: int, sweeps: int, dropped: int) -> dict[str, Traces]:
@@ -68,7 +81,9 @@ def run(recording: Recording, init: Init, chains: int, sweeps: int, dropped: int
         for name, moves in SETTINGS.items()
         for seed in range(chains)
     }
-    values = {name: np.empty((chains, dropped + sweeps, len(QUANTITIES))) for name in SETTINGS}
+    shape = (chains, dropped + sweeps)
+    values = {name: np.empty((*shape, len(QUANTITIES))) for name in SETTINGS}
+    smallest = {name: np.empty((*shape, 2)) for name in SETTINGS}
     seconds = {name: np.zeros(2) for name in SETTINGS}  # dropped, kept
     for begin, end in turns(dropped, dropped + sweeps):
         for (name, seed), chain in running.items():
@@ -79,7 +94,8 @@ def run(recording: Recording, init: Init, chains: int, sweeps: int, dropped: int
                 [draw.n_states, n_large(draw.states), info.log_joint, together(draw.states, pairs)]
                 for draw, info in steps
             ]
-    return {name: Traces(values[name][:, dropped:], *seconds[name]) for name in SETTINGS}
+            smallest[name][seed, begin:end] = [smallest_large(draw) for draw, _ in steps]
+    return {name: Traces(values[name][:, dropped:], smallest[name][:, dropped:], *seconds[name]) for name in SETTINGS}
 
 
 def warm_up(model: ihmm.Model, recording: Recording) -> None:
@@ -96,6 +112,13 @@ def turns(*ends: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(stops))
 
 
+def smallest_large(draw: Draw) -> tuple[float, float]:
+    """Share of the steps, and probability to stay, of the smallest state that owns at least 1 %."""
+    share = np.bincount(draw.states) / len(draw.states)
+    k = int(np.argmin(np.where(share >= LARGE, share, np.inf)))
+    return float(share[k]), float(draw.transitions.rows[k, k])
+
+
 def pairs_of_one_state(truth: IntArray) -> IntArray:
     """Pairs of steps, (2, N), that truly share their state, the same ones in every run."""
     rng = np.random.default_rng(0)
@@ -108,25 +131,44 @@ def together(states: IntArray, pairs: IntArray) -> float:
     return float(np.mean(states[pairs[0]] == states[pairs[1]]))
 
 
-def show(found: Mapping[str, Traces]) -> None:
+def table_of_samples(found: Found, from_start: bool) -> str:
     """Mean, R-hat, autocorrelation time and effective samples a second, and how these compare with the first's."""
-    from arviz_stats.base import array_stats  # what posterior.check() uses
+    rows = []
+    for data, settings in found.items():
+        for i, quantity in enumerate(QUANTITIES):
+            first = None
+            for name, traces in settings.items():
+                x = traces.values[:, :, i]
+                ess, rhat = (float(measure(x, chain_axis=0, draw_axis=1)) for measure in measures())
+                rate = ess / (traces.kept_seconds + from_start * traces.dropped_seconds)
+                first = first or rate
+                average = [f"{x.mean():.3f}", f"{x.std():.3f}", f"{rhat:.3f}"]
+                worth = [f"{x.size / ess:.0f}", f"{ess:.0f}", f"{rate:.2f}", f"{rate / first:.1f}"]
+                rows.append([data, quantity, name, *average, *worth, f"{1e3 * traces.kept_seconds / x.size:.2f}"])
+    heads = ("data", "quantity", "moves", "mean", "sd", "R-hat", "time", "ESS", "ESS a second", "ratio", "ms a sweep")
+    return markdown(heads, rows)
 
-    print(f"{'':<12}{'':<16}{'mean':>10}{'sd':>8}{'R-hat':>8}{'time':>8}{'ESS':>8}{'ESS/s':>9}{'ratio':>8}")
-    for i, quantity in enumerate(QUANTITIES):
-        first = None
-        for name, (values, dropped_seconds, kept_seconds) in found.items():
-            x = values[:, :, i]
-            ess = float(array_stats.ess(x, chain_axis=0, draw_axis=1))
-            rhat = float(array_stats.rhat(x, chain_axis=0, draw_axis=1))
-            rate = ess / (dropped_seconds + kept_seconds)
-            first = first or rate
-            print(
-                f"{quantity if rate == first else '':<12}{name:<16}{x.mean():10.3f}{x.std():8.3f}{rhat:7.3f}"
-                f"{'!' if rhat > RHAT else ' '}{x.size / ess:8.1f}{ess:8.0f}{rate:9.2f}{rate / first:8.2f}"
-            )
-    cost = [f"{name} {1e3 * t.kept_seconds / t.values[:, :, 0].size:.2f}" for name, t in found.items()]
-    print(f"ms a sweep: {', '.join(cost)}")
+
+def measures() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Effective sample size and R-hat, those of `posterior.check()`."""
+    from arviz_stats.base import array_stats
+
+    return array_stats.ess, array_stats.rhat
+
+
+def table_of_extra_states(found: Found) -> str:
+    """How often there are more large states than truly are, and what the smallest is like: median, 10 and 90 %."""
+    rows = []
+    for data, settings in found.items():
+        truth = len(getattr(ihmm.datasets, data)().means)
+        for name, traces in settings.items():
+            more = traces.values[:, :, QUANTITIES.index("K of 1 %")] > truth
+            shown = traces.smallest[more] if more.any() else np.full((1, 2), np.nan)
+            low, middle, high = np.quantile(shown, (0.1, 0.5, 0.9), axis=0)
+            share, stay = (f"{middle[i]:.1%} ({low[i]:.1%} to {high[i]:.1%})" for i in range(2))
+            rows.append([data, name, f"{more.mean():.1%}", share, stay])
+    heads = ("data", "moves", "sweeps with an extra state", "its share of the steps", "its probability to stay")
+    return markdown(heads, rows)
 
 
 if __name__ == "__main__":
