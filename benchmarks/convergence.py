@@ -276,12 +276,12 @@ def write_page(results: Results) -> None:
 
 def fill_page(name: str, text: str) -> None:
     """Put a text between the marks of this name on the page."""
-    begin, end = f"<!-- begin {name} -->\n\n", f"\n\n<!-- end {name} -->"
-    before, _, rest = PAGE.read_text("utf-8").partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    before, found, rest = PAGE.read_text("utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
         raise SystemExit(f"{PAGE} has no place for {name}")
-    PAGE.write_text(before + begin + text + end + after, "utf-8")
+    PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", "utf-8")
 
 
 def draw_curves(parts: dict[str, list[Record]], data: str, file: Path) -> None:
