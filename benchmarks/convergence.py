@@ -225,7 +225,7 @@ def _cells(records: list[Record], truth: int) -> list[str]:
     return [
         median_and_worst([sweep for sweep, _ in arrivals], n_sweeps, ".0f"),
         median_and_worst(stays, n_sweeps, ".0f"),
-        median_and_worst(seconds, total, ".2f"),
+        median_and_worst(seconds, total, ".2g"),
         f"{sum(sweep is not None for sweep in stays)} of {len(stays)}",
         f"{np.mean(sizes[:, n_sweeps // 2 :] == truth):.0%}",
         f"{np.median([record['accuracy'] for record in records]):.3f}",
