@@ -47,7 +47,7 @@ def main() -> None:
         model = ihmm.Model(ihmm.NormalMean(noise=recording.noise, scale=2.0), PRIORS[prior])
         size = (options.chains, options.tune, options.sweeps)
         plain = run(model, recording, (), recording.states, *size)
-        rows.append((f"γ: {prior}", "no moves, truth", *cells(plain), "", ""))
+        rows.append((prior, "no moves, truth", *cells(plain), "", ""))
         for name, moves in SETTINGS.items():
             for start, init in {"truth": recording.states, "10": 10}.items():
                 found = run(model, recording, moves, init, *size)
