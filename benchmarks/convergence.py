@@ -1,59 +1,144 @@
-"""Sweeps until particle Gibbs has the right states on the paper's synthetic data (T15 §4.1).
+"""Sweeps, and seconds, until particle Gibbs has the right states on the paper's synthetic data (T15 §4.1).
 
-    python benchmarks/convergence.py [--seeds 4] [--sweeps 4000] [--moves]
+    python benchmarks/convergence.py                                   measure everything; half an hour
+    python benchmarks/convergence.py --only "default moves" --seeds 5  measure a part of it
+    python benchmarks/convergence.py --page                            write the page from what was measured
 
 A state counts if it owns at least 1 % of the steps. The number of states stays right from the sweep on after which it
-is the truth but for at most 5 % of the sweeps, and then off by one. The path is the most frequent state over the last
-draws, states matched to the truth draw by draw; beside it stands the path decoded with the true parameters.
+is the truth but for at most 5 % of the sweeps, and then off by one; tuning sweeps count. Seconds are of the processor,
+with everything compiled. The path is the most frequent state over the last draws, states matched to the truth draw by
+draw; beside it stands the path decoded with the true parameters. hmmlearn fits 1 to 15 states three times each and
+takes the fit of the lowest BIC.
+
+Results are kept in runs/convergence.json; a part that is measured again replaces what was there. Tables and figures of
+docs/explanation/convergence.md are made from that file.
 """
 
 import argparse
+import json
+import logging
 import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 import ihmm
 from ihmm._typing import FloatArray, IntArray
+from ihmm.chain import MOVES
 from ihmm.datasets import Recording
+from ihmm.moves import Move
 
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "runs" / "convergence.json"
+PAGE = ROOT / "docs" / "explanation" / "convergence.md"
 STARTS = {"four_state": [1, 10, 30], "ten_state": [1, 3, 30]}
+LARGE = 0.01  # share of the steps that a state must own to count
+SIZES, RESTARTS, FITS = range(1, 16), 3, 5  # what hmmlearn is given to choose from, and how often it is asked
+OTHER = "hmmlearn"
+
+Record = dict[str, Any]  # of one chain or fit
+Results = dict[str, dict[str, list[Record]]]  # by data and part
+
+
+class Setting(NamedTuple):
+    moves: tuple[Move, ...]
+    tune: int
+    sweeps: int  # in all
+
+
+SETTINGS = {"default moves": Setting(MOVES, 200, 400), "no moves": Setting((), 0, 4000)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--sweeps", type=int, default=4000)
-    parser.add_argument("--moves", action="store_true", help="split and merge greedily in the first 30 sweeps")
+    parser.add_argument("--only", choices=(*SETTINGS, OTHER), nargs="+", default=(*SETTINGS, OTHER))
+    parser.add_argument("--data", choices=tuple(STARTS), nargs="+", default=tuple(STARTS))
+    parser.add_argument("--init", type=int, nargs="+", help="only chains that start with so many states")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--page", action="store_true", help="measure nothing, and write the page")
     options = parser.parse_args()
-    print("data        init  seed  reached  stays from     K   accuracy   with true parameters   ms/sweep")
-    for name, starts in STARTS.items():
-        recording = getattr(ihmm.datasets, name)()
-        best = accuracy(recording, [decode(recording)])
-        for init in starts:
-            for seed in range(options.seeds):
-                begin = time.perf_counter()
-                sizes, late = run(recording, init, seed, options.sweeps, options.moves)
-                ms = 1e3 * (time.perf_counter() - begin) / options.sweeps
-                reached, stays = arrival(sizes, len(recording.means))
-                found = accuracy(recording, late)
-                start = f"{name:<11} {init:4d} {seed:5d} {reached or 'never':>8} {stays or 'never':>11}"
-                print(f"{start} {sizes[-1]:5d} {found:10.4f} {best:22.4f} {ms:10.2f}")
+    if not options.page:
+        for data in options.data:
+            for name in options.only:
+                measure(data, name, options.init or STARTS[data], options.seeds)
+    results = load()
+    print(table_of_chains(results), table_of_fits(results), sep="\n\n")
+    if options.page:
+        write_page(results)
+
+
+def measure(data: str, name: str, starts: list[int], seeds: int) -> None:
+    """Measure one setting, or hmmlearn, on one recording, and keep the results start by start."""
+    recording = getattr(ihmm.datasets, data)()
+    if name == OTHER:
+        records: list[Record] = []
+        for seed in range(min(seeds, FITS)):  # more than a minute each
+            records.append(fit_record(recording, seed))
+            keep(data, name, records)
+        return
+    setting = SETTINGS[name]
+    run(recording, 10, 0, 10, setting.moves, tune=5)  # compiles
+    for init in starts:
+        keep(data, f"{name} from {init}", [chain_record(recording, init, seed, setting) for seed in range(seeds)])
+
+
+def chain_record(recording: Recording, init: int, seed: int, setting: Setting) -> Record:
+    chain = run(recording, init, seed, setting.sweeps, setting.moves, setting.tune)
+    return {
+        "sizes": chain.sizes.tolist(),
+        "seconds": chain.seconds.round(5).tolist(),
+        "accuracy": accuracy(recording, chain.late),
+    }
+
+
+def fit_record(recording: Recording, seed: int) -> Record:
+    begin = time.process_time()
+    best = best_by_bic(recording.y, range(RESTARTS * seed, RESTARTS * (seed + 1)))
+    seconds = time.process_time() - begin
+    path = best.predict(recording.y[:, None])
+    return {"size": best.n_components, "seconds": seconds, "accuracy": accuracy(recording, [path])}
+
+
+def keep(data: str, name: str, records: list[Record]) -> None:
+    """Put the records of one part into the file of results."""
+    results = load() if RESULTS.exists() else {}
+    results.setdefault(data, {})[name] = records
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(results), "utf-8")
+    print(f"{data}, {name}: {len(records)} measured", flush=True)
+
+
+def load() -> Results:
+    return json.loads(RESULTS.read_text("utf-8"))
+
+
+class Chain(NamedTuple):
+    sizes: IntArray  # states owning at least 1 % after each sweep
+    seconds: FloatArray  # of processor time until then
+    late: list[IntArray]  # paths of the last quarter
 
 
 def run(
-    recording: Recording, init: int | str, seed: int, sweeps: int, moves: bool = False
-) -> tuple[IntArray, list[IntArray]]:
-    """States owning at least 1 % after each sweep, and the paths of the last quarter."""
+    recording: Recording, init: int | str, seed: int, sweeps: int, moves: tuple[Move, ...] = (), tune: int = 0
+) -> Chain:
     model = ihmm.Model(ihmm.NormalMean(noise=recording.noise, mean=0.0, scale=2.0))
-    chain = ihmm.iterate(model, recording.y, seed=seed, init=init, tune=sweeps if moves else 0)
-    sizes, late = np.empty(sweeps, np.int64), []
+    begin = time.process_time()
+    chain = ihmm.iterate(model, recording.y, seed=seed, init=init, moves=moves, tune=tune)
+    sizes, seconds, late = np.empty(sweeps, np.int64), np.empty(sweeps), []
     for i in range(sweeps):
         draw, _ = next(chain)
-        sizes[i] = np.sum(np.bincount(draw.states) >= 0.01 * len(recording.y))
+        seconds[i] = time.process_time() - begin
+        sizes[i] = n_large(draw.states)
         if i >= 0.75 * sweeps and i % 5 == 0:
             late.append(draw.states)
-    return sizes, late
+    return Chain(sizes, seconds, late)
+
+
+def n_large(states: IntArray) -> int:
+    return int(np.sum(np.bincount(states) >= LARGE * len(states)))
 
 
 def arrival(sizes: IntArray, truth: int, wrong: float = 0.05, far: float = 0.0) -> tuple[int | None, int | None]:
@@ -103,6 +188,137 @@ def _messages(likelihood: FloatArray, transition: FloatArray) -> FloatArray:
         message = row * (message if t == 0 else message @ transition)
         out[t] = message = message / message.sum()
     return out
+
+
+def best_by_bic(y: FloatArray, seeds: range) -> Any:
+    """hmmlearn's normal HMM of the lowest BIC, of all sizes and seeds."""
+    try:
+        from hmmlearn.hmm import GaussianHMM
+        from threadpoolctl import threadpool_limits
+    except ImportError as error:
+        raise SystemExit("the comparison needs hmmlearn: pip install hmmlearn, or leave it out by --only") from error
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)
+    with threadpool_limits(1):  # on matrices this small a second thread only waits
+        fits = [GaussianHMM(k, n_iter=200, random_state=seed).fit(y[:, None]) for k in SIZES for seed in seeds]
+    return min(fits, key=lambda hmm: hmm.bic(y[:, None]))
+
+
+def table_of_chains(results: Results) -> str:
+    """One row a start and setting: medians and worst over seeds, as Markdown."""
+    heads = ("data, states at the start", "", "first right, sweeps", "stays right, sweeps", "stays right, seconds")
+    rows = [
+        (f"{data}, {init}", name, *_cells(results[data][f"{name} from {init}"], n_states(data)))
+        for data, starts in STARTS.items()
+        for init in starts
+        for name in SETTINGS
+        if f"{name} from {init}" in results.get(data, {})
+    ]
+    return markdown((*heads, "chains that stay", "right in the second half", "accuracy", "ms a sweep"), rows)
+
+
+def _cells(records: list[Record], truth: int) -> list[str]:
+    sizes = np.array([record["sizes"] for record in records])
+    arrivals = [arrival(row, truth) for row in sizes]
+    stays = [sweep for _, sweep in arrivals]
+    seconds = [record["seconds"][sweep - 1] if sweep else None for record, sweep in zip(records, stays, strict=True)]
+    n_sweeps, total = sizes.shape[1], float(np.median([record["seconds"][-1] for record in records]))
+    return [
+        median_and_worst([sweep for sweep, _ in arrivals], n_sweeps, ".0f"),
+        median_and_worst(stays, n_sweeps, ".0f"),
+        median_and_worst(seconds, total, ".2g"),
+        f"{sum(sweep is not None for sweep in stays)} of {len(stays)}",
+        f"{np.mean(sizes[:, n_sweeps // 2 :] == truth):.0%}",
+        f"{np.median([record['accuracy'] for record in records]):.3f}",
+        f"{1e3 * total / n_sweeps:.2f}",
+    ]
+
+
+def median_and_worst(values: Sequence[float | None], limit: float, spec: str) -> str:
+    """Such as "6 (9)"; what never came about lies beyond the limit."""
+    ordered = np.sort([np.inf if value is None else value for value in values])
+    middle = ordered[[(len(ordered) - 1) // 2, len(ordered) // 2]].mean()
+    median, worst = (f"{x:{spec}}" if np.isfinite(x) else f"> {limit:{spec}}" for x in (middle, ordered[-1]))
+    return f"{median} ({worst})"
+
+
+def table_of_fits(results: Results) -> str:
+    """hmmlearn by recording, and the best that can be done with the true parameters."""
+    rows = []
+    for data in STARTS:
+        if records := results.get(data, {}).get(OTHER):
+            recording = getattr(ihmm.datasets, data)()
+            rows.append(
+                (
+                    data,
+                    ", ".join(str(record["size"]) for record in records),
+                    median_and_worst([record["seconds"] for record in records], 0, ".1f"),
+                    f"{np.median([record['accuracy'] for record in records]):.3f}",
+                    f"{accuracy(recording, [decode(recording)]):.3f}",
+                )
+            )
+    return markdown(("data", "states chosen", "seconds", "accuracy", "with the true parameters"), rows)
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows))
+
+
+def n_states(data: str) -> int:
+    return len(getattr(ihmm.datasets, data)().means)
+
+
+def write_page(results: Results) -> None:
+    fill_page("chains", table_of_chains(results))
+    fill_page("hmmlearn", table_of_fits(results))
+    for data in results:
+        draw_curves(results[data], data, PAGE.parent / "convergence" / f"{data}.png")
+
+
+def fill_page(name: str, text: str) -> None:
+    """Put a text between the marks of this name on the page."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    before, found, rest = PAGE.read_text("utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise SystemExit(f"{PAGE} has no place for {name}")
+    PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", "utf-8")
+
+
+def draw_curves(parts: dict[str, list[Record]], data: str, file: Path) -> None:
+    """The number of states by sweep, a panel a start and setting, a line a seed; lines lie a little apart."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from ihmm._pictures import GREY, PALETTE
+    from ihmm.plots import OPEN, WIDTH
+
+    starts, truth = STARTS[data], n_states(data)
+    ticks = sorted({1, truth, *starts})
+    with mpl.rc_context(OPEN | {"font.size": 8.5, "axes.titlesize": 8.5, "axes.titlelocation": "left"}):
+        figure = Figure(figsize=(WIDTH, 1.7 * len(SETTINGS)), layout="constrained")
+        axes = figure.subplots(len(SETTINGS), len(starts), sharex=True, sharey=True, squeeze=False)
+        for row, (name, setting) in zip(axes, SETTINGS.items(), strict=True):
+            for ax, init in zip(row, starts, strict=True):
+                ax.axhline(truth, color=GREY, linewidth=0.8)
+                if setting.tune:
+                    ax.axvline(setting.tune, color=GREY, linewidth=0.8, linestyle=":")
+                records = parts.get(f"{name} from {init}", [])
+                for offset, record in zip(np.linspace(-0.02, 0.02, len(records)), records, strict=True):
+                    sizes = np.append(init, record["sizes"]) * (1 + offset)
+                    sweeps = np.arange(len(sizes))
+                    ax.step(sweeps, sizes, color=PALETTE[0], linewidth=0.6, alpha=0.5, where="post")
+                ax.set_title(f"{name}, from {init}")
+                ax.set_xscale("symlog", linthresh=1)
+                ax.set_yscale("log")
+                ax.set_xlim(0, max(setting.sweeps for setting in SETTINGS.values()))
+                ax.set_xticks([0, 1, 10, 100, 1000], ["0", "1", "10", "100", "1000"])
+                ax.set_yticks(ticks, [str(tick) for tick in ticks])
+                ax.minorticks_off()
+            row[0].set_ylabel("states of 1 %")
+        for ax in axes[-1]:
+            ax.set_xlabel("sweep")
+        file.parent.mkdir(exist_ok=True)
+        figure.savefig(file, dpi=130)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ are, in percent of its log-likelihood, and the time each took. "vague c" is part
 and a prior under which rows may be alike, as they are in these data.
 """
 
-import logging
 import time
 
 import numpy as np
-from hmmlearn.hmm import GaussianHMM
+from convergence import best_by_bic
 
 import ihmm
 from ihmm import predict
@@ -19,11 +18,9 @@ from ihmm.datasets import Recording
 from ihmm.emissions.normal_mean import NormalMeanPhi
 
 FRESH = (77, 78, 79)  # seeds of the fresh series
-SIZES, RESTARTS = range(1, 16), 3  # what hmmlearn is given to choose from
 
 
 def main() -> None:
-    logging.getLogger("hmmlearn").setLevel(logging.ERROR)
     for name in ("four_state", "ten_state"):
         recording = getattr(ihmm.datasets, name)()
         fresh = [getattr(ihmm.datasets, name)(seed=seed).y for seed in FRESH]
@@ -50,9 +47,7 @@ def vague(recording: Recording):
 
 
 def by_bic(recording: Recording):
-    X = recording.y.reshape(-1, 1)
-    fits = [GaussianHMM(k, n_iter=200, random_state=seed).fit(X) for k in SIZES for seed in range(RESTARTS)]
-    best = min(fits, key=lambda hmm: hmm.bic(X))
+    best = best_by_bic(recording.y, range(3))
     return best.n_components, lambda y: best.score(y.reshape(-1, 1))
 
 

@@ -12,9 +12,9 @@ import ihmm
 @pytest.mark.parametrize(("data", "init"), [("four_state", 10), ("ten_state", 3), ("ten_state", 30)])
 def test_every_chain_reaches_the_true_number_of_states_and_recovers_the_path(data, init, seed):
     recording = getattr(ihmm.datasets, data)()
-    sizes, late = run(recording, init, seed, sweeps=3000)
-    assert np.any(sizes == len(recording.means))
-    assert accuracy(recording, late) > accuracy(recording, [decode(recording)]) - 0.01
+    chain = run(recording, init, seed, sweeps=3000)
+    assert np.any(chain.sizes == len(recording.means))
+    assert accuracy(recording, chain.late) > accuracy(recording, [decode(recording)]) - 0.01
 
 
 def test_four_states_are_as_the_paper_describes_them():

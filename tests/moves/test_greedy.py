@@ -8,6 +8,7 @@ from convergence import run
 from scipy.special import gammaln, logsumexp
 
 import ihmm
+from ihmm.chain import MOVES
 from ihmm.emissions._base import size
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.kernels import direct
@@ -335,8 +336,8 @@ def test_what_is_not_a_move_is_refused(moves):
 @pytest.mark.parametrize("data", ["four_state", "ten_state"])
 def test_the_papers_data_take_a_few_sweeps_from_any_start(data, init):
     recording = getattr(ihmm.datasets, data)()
-    sizes, _ = run(recording, init, seed=0, sweeps=30, moves=True)
-    assert np.all(sizes[10:] == len(recording.means))
+    chain = run(recording, init, seed=0, sweeps=30, moves=MOVES, tune=30)
+    assert np.all(chain.sizes[10:] == len(recording.means))
 
 
 @pytest.mark.parametrize("y", [SERIES, [SERIES[:40], SERIES[40:]]], ids=["one sequence", "two sequences"])
@@ -357,5 +358,5 @@ def test_an_automatic_start_needs_no_closed_forms(case):
 @pytest.mark.parametrize("data", ["four_state", "ten_state"])
 def test_an_automatic_start_on_the_papers_data_needs_no_tuning(data):
     recording = getattr(ihmm.datasets, data)()
-    sizes, _ = run(recording, "auto", seed=0, sweeps=20)
-    assert np.all(sizes[5:] == len(recording.means))
+    chain = run(recording, "auto", seed=0, sweeps=20)
+    assert np.all(chain.sizes[5:] == len(recording.means))
