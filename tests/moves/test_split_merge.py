@@ -61,7 +61,7 @@ def test_the_estimate_is_the_sum_over_all_ways_to_split(emission, series, length
         ratio, _, _ = split_merge.choose(
             stream, compiled_family(collapsed), collapsed.prior, collapsed.size, collapsed.values, begins, states,
             np.append(beta[:2], 0.0), HYPER.concentration, HYPER.stickiness, 2, 3, share, False, 0, 2, i, j, known,
-            start,
+            start, -np.inf, np.inf,
         )  # fmt: skip
         found.append(ratio)
     weights = np.exp(np.array(found) - expected)
@@ -95,7 +95,7 @@ def apply(states, y, times, seed=1, hyper=HYPER):
 def test_copies_of_a_state_become_one():
     y, states = twins()
     copies = states + 2 * np.random.default_rng(3).integers(2, size=len(y))
-    path = apply(copies, y, times=20)
+    path = apply(copies, y, times=20, hyper=HYPER._replace(gamma=0.3))
     sizes = np.bincount(path.states)
     assert np.sort(sizes)[-2:].sum() > 0.95 * len(y)
 

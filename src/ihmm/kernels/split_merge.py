@@ -17,8 +17,9 @@ is γ β_k²/(β_a β_b), the Jacobian of splitting β_k included; a split draws
 which leaves γ (MOST − LEAST). And j is a random step of a random state: that has probability 1/(K n) if there is one
 state, with n steps, and 1/((K+1) n_b) if there are two.
 
-The ratio is known up to every step of the union. Once it is beyond hope or doubt the move ends and leaves the path as
-it is: the particles decide that, not the state that the path is in, so that the law is the same.
+The ratio is known up to every step of the union. Once it is beyond hope or doubt an attempt ends and leaves the path as
+it is: the particles decide that, not the state that the path is in, so that the law is the same. A few attempts go on,
+for splits that begin badly or are overdue.
 """
 
 import math
@@ -31,7 +32,8 @@ from ihmm.kernels.draws import FLOOR, draw_index, uniform
 
 LEAST, MOST = -1.0, 6.0  # log(β_a/β_b) of a split
 CANDIDATES = 20  # steps, of which the one most like j tends to be i
-HOPELESS, CERTAIN = -6.0, 50.0  # log ratios beyond which the move ends
+HOPELESS, CERTAIN = -6.0, 50.0  # log ratios beyond which an attempt usually ends
+THOROUGH, FAR_BELOW = 0.1, -30.0  # share of attempts that go on whatever is gained, and until so much is lost
 
 
 @jit
@@ -91,14 +93,15 @@ def split_or_merge(
         balance = LEAST + (MOST - LEAST) * uniform(stream)
     share = np.array([whole / (1.0 + math.exp(-balance)), whole / (1.0 + math.exp(balance))])
 
+    low, high = (FAR_BELOW, math.inf) if uniform(stream) < THOROUGH else (HOPELESS, CERTAIN)
     union = steps_of_union(states, begins, a, b, j)
     n_before = n_states - apart
     ratio = math.log(gamma * (MOST - LEAST) * n_before / (n_before + 1))
     ratio, weight, choices = choose(
         stream, family, prior, size, values, begins, states, beta, concentration, stickiness, n_states, n_particles,
-        share, apart, a, b, i, j, union, ratio,
+        share, apart, a, b, i, j, union, ratio, low, high,
     )  # fmt: skip
-    if not HOPELESS <= ratio <= CERTAIN:
+    if not low <= ratio <= high:
         return 0
 
     odds = -ratio if apart else ratio
@@ -132,7 +135,7 @@ def steps_of_union(states, begins, a, b, j):
 @jit
 def choose(
     stream, family, prior, size, values, begins, states, beta, concentration, stickiness, n_states, n_particles, share,
-    apart, a, b, i, j, union, ratio,
+    apart, a, b, i, j, union, ratio, low, high,
 ):  # fmt: skip
     """SMC over the choices between a and b; if the path is split (`apart`), its own are those of the first particle.
     The last particle is the one state: all that it has is on side 0.
@@ -194,7 +197,7 @@ def choose(
             joined[p] += side
 
         ratio += math.log(max(total, FLOOR) * (q + 1) / max(q, 1))
-        if not HOPELESS <= ratio <= CERTAIN:
+        if not low <= ratio <= high:
             break
         squares = 0.0
         for p in range(one):
