@@ -37,13 +37,15 @@ class LiteralParticleGibbs(ihmm.ParticleGibbs):
         sticks.arrange(theta, 0.0, order)
         return theta, order
 
+GREEDY = (ihmm.GreedySplitMerge(sweeps=6), ihmm.GreedySplitMerge(sweeps=30, careful=True))
+
 
 class Contender(NamedTuple):
     label: str
     colour: str
     sampler: Sampler
     sticky: bool = False
-    moves: bool = False  # split and merge while tuning
+    moves: bool = False  # split and merge greedily while tuning
 
     @property
     def prior(self) -> ihmm.HDPPrior:
@@ -52,7 +54,7 @@ class Contender(NamedTuple):
 
     def iterate(self, model: ihmm.Model, y: Array, seed: int, init: int, tune: int) -> Sweeps:
         """Its chain; the first `tune` sweeps count as tuning if it splits and merges."""
-        tuning: dict[str, Any] = {"tune": tune} if self.moves else {"moves": ()}
+        tuning: dict[str, Any] = {"tune": tune, "moves": GREEDY} if self.moves else {"moves": ()}
         return ihmm.iterate(model, y, sampler=self.sampler, seed=seed, init=init, **tuning)
 
 

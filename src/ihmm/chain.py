@@ -79,8 +79,8 @@ def sample(
     sampler
         How the trajectory is renewed; ``ParticleGibbs()`` if not given.
     moves
-        What else is done to the trajectory. By default states are split and merged greedily in the first tuning
-        sweeps, which are thrown away; ``()`` switches that off.
+        What else is done to the trajectory. By default states are split and merged, greedily in the first tuning
+        sweeps, which are thrown away, and exactly in all; ``()`` switches that off.
     draws, tune, thin
         Each chain makes `tune` sweeps that are dropped, then keeps one draw every `thin` sweeps until it has `draws`.
     chains
