@@ -150,7 +150,7 @@ def test_observations_are_checked_once_for_all_chains(monkeypatch):
 
 def first_states(y, **settings) -> np.ndarray:
     """Where a chain starts: one sweep that leaves the path as it is."""
-    return next(ihmm.iterate(MODEL, y, sampler=Still(), **settings))[0].states
+    return next(ihmm.iterate(MODEL, y, sampler=Still(), moves=(), **settings))[0].states
 
 
 def test_a_number_of_states_starts_from_a_uniformly_random_path():

@@ -469,7 +469,9 @@ def test_the_tree_has_the_groups_and_names_that_arviz_reads(posterior):
     assert set(tree["posterior"].data_vars) == {
         "gamma", "alpha", "kappa", "concentration", "stickiness", "n_states", "states",
     }  # fmt: skip
-    assert set(tree["sample_stats"].data_vars) == {"lp", "n_scored", "n_born", "update_rate"}
+    assert set(tree["sample_stats"].data_vars) == {
+        "lp", "n_scored", "n_born", "update_rate", "n_split", "n_merged",
+    }  # fmt: skip
     assert tree["posterior"]["states"].dims == ("chain", "draw", "time")
     assert tree["warmup_posterior"].sizes["draw"] == 4
     np.testing.assert_array_equal(tree["posterior"]["states"], posterior.states)
