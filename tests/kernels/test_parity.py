@@ -169,15 +169,18 @@ def stick_cases():
             theta = grow(theta)
             sticks.break_stick(theta)
             sticks.open_row(theta, state)
+            while not sticks.extend_row(theta, 0, theta.size[0]):
+                theta = grow(theta)
         n_states, n_rows, n_explicit = theta.size
         cases |= {
             f"sticks_{name}_order": order,
             f"sticks_{name}_size": theta.size,
             f"sticks_{name}_beta": np.append(theta.beta[:n_states], theta.left[:n_states]),
             f"sticks_{name}_row_of": theta.row_of[:n_states],
-            f"sticks_{name}_rows": theta.rows[:n_rows, :n_states],
+            f"sticks_{name}_known": theta.known[:n_rows],
+            f"sticks_{name}_rows": theta.rows[:n_rows, :n_explicit],
             f"sticks_{name}_rest": np.append(theta.rest[:n_rows], theta.tail[:n_rows]),
-            f"sticks_{name}_reach": theta.reach[:n_rows, n_explicit:n_states],
+            f"sticks_{name}_reach": theta.reach[0, n_explicit:n_states],
         }
     return cases
 

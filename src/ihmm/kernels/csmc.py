@@ -20,7 +20,7 @@ import numpy as np
 
 from ihmm.kernels._jit import jit
 from ihmm.kernels.draws import copy_stream, draw_index, seed_stream, uniform
-from ihmm.kernels.sticks import break_stick, open_row
+from ihmm.kernels.sticks import extend_row, open_row
 
 GROW, NOTHING = -1, -2  # what a step may need: room in θ's arrays, or nothing more
 LINEAR_SEARCH = 48
@@ -54,7 +54,8 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
     """Run the particles from step t on. Returns (stop, NOTHING), or (t, k): step t needs the density of
     tail state k, or more room (k = GROW). Supply it and call again: the step is replayed with the same numbers."""
     # Arrays are unpacked here: handing the bundles to a function costs more than most steps do
-    size, rows, row_of, row_tail, row_reach = theta.size, theta.rows, theta.row_of, theta.tail, theta.reach
+    size, rows, row_of, known = theta.size, theta.rows, theta.row_of, theta.known
+    row_tail, row_reach = theta.tail, theta.reach
     n_explicit = size[2]
     first, state, row, number, mass = cloud
     explicit, marginal, offset = density.explicit, density.marginal, density.begin
@@ -100,10 +101,11 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
                     u -= mass[p] * row_tail[row[p]]
                     p += 1
                 u = uniform(stream) * row_tail[row[p]]
-                if (size[0] == n_explicit or u >= row_reach[row[p], size[0] - 1]) and not reach_out(theta, row[p], u):
+                r = row[p]
+                if (known[r] == n_explicit or u >= row_reach[r, known[r] - 1]) and not reach_out(theta, r, u):
                     needed = GROW
                     break
-                k = search(row_reach[row[p]], n_explicit, size[0], u)
+                k = search(row_reach[r], n_explicit, known[r], u)
             if slot[k] < 0:
                 slot[k] = end
                 state[end], number[end] = k, 0
@@ -142,14 +144,14 @@ def mix_rows(rows, row_tail, row, mass, begin, last, mixture):
 
 @jit
 def reach_out(theta, r, u):
-    """Break sticks until row r reaches beyond u, or has nothing left but rounding. False: θ's arrays are full."""
-    while theta.size[0] == theta.size[2] or u >= theta.reach[r, theta.size[0] - 1]:
-        nothing_left = theta.size[0] > theta.size[2] and theta.rest[r] < 1e-15 * theta.tail[r]
-        if theta.size[0] == theta.n_total or nothing_left:
+    """Break row r until it reaches beyond u, or has nothing left but rounding. False: θ's arrays are full."""
+    n_explicit = theta.size[2]
+    while theta.known[r] == n_explicit or u >= theta.reach[r, theta.known[r] - 1]:
+        k = theta.known[r]
+        if k == theta.n_total or (k > n_explicit and theta.rest[r] < 1e-15 * theta.tail[r]):
             break
-        if theta.size[0] == len(theta.beta):
+        if not extend_row(theta, r, k + 1):
             return False
-        break_stick(theta)
     return True
 
 
@@ -206,6 +208,7 @@ def trace_back(theta, cloud, reference, following, sequence, key, ancestor_sampl
     end = len(path)
     if following >= 0:
         for p in range(cloud.first[end - 1], cloud.first[end]):
+            extend_row(theta, cloud.row[p], following + 1)
             cloud.mass[p] *= theta.rows[cloud.row[p], following]
     for begin in range(end - 1, -1, -1):
         if sequence[begin] < 0:
@@ -232,6 +235,8 @@ def trace_sequence(stream, theta, cloud, reference, ancestor_sampling, p, begin,
         p = low
         if high - low > 1:
             for q in range(low, high):
+                if theta.known[cloud.row[q]] <= state:
+                    extend_row(theta, cloud.row[q], state + 1)
                 weight[q - low] = cloud.mass[q] * theta.rows[cloud.row[q], state]
             p += draw_index(stream, weight[: high - low])
         state = cloud.state[p]

@@ -1,13 +1,20 @@
-"""How arrays lie in memory."""
+"""Tables by state, (K, T), laid out step by step."""
 
 from ihmm.kernels._jit import jit
 
 
 @jit
 def transpose(source, target):
-    """target = sourceᵀ, a few columns at a time so that both stay in the cache."""
     n_rows, n_columns = source.shape
-    for begin in range(0, n_columns, 8):
+    for t in range(n_columns):
         for k in range(n_rows):
-            for t in range(begin, min(begin + 8, n_columns)):
-                target[t, k] = source[k, t]
+            target[t, k] = source[k, t]
+
+
+@jit
+def relate(source, scale, least, target):
+    """The transpose relative to the scale of each step, and nowhere below `least`."""
+    n_rows, n_columns = source.shape
+    for t in range(n_columns):
+        for k in range(n_rows):
+            target[t, k] = max(source[k, t] - scale[t], least)

@@ -6,10 +6,12 @@ import numpy as np
 
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import take
-from ihmm.kernels.layout import transpose
+from ihmm.kernels.layout import relate, transpose
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.sticks import compact
+
+LEAST = -700.0  # logarithm of the smallest relative density; exponentials that underflow take ten times as long
 
 
 class Path(NamedTuple):
@@ -72,4 +74,13 @@ def by_step(table: FloatArray) -> FloatArray:
         return table
     out = np.empty(table.shape)
     transpose(np.ascontiguousarray(table.T), out)
+    return out
+
+
+def densities(by_state: FloatArray, log_scale: FloatArray) -> FloatArray:
+    """f(y_t | φ_k) / scale_t, (T, K), from a (K, T) table of logarithms; zero where it would be below e^LEAST."""
+    out = np.empty(by_state.shape[::-1])
+    relate(by_state, log_scale, LEAST, out)
+    np.exp(out, out=out)
+    out -= np.exp(LEAST)
     return out

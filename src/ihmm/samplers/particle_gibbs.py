@@ -21,7 +21,7 @@ from ihmm.kernels.csmc import Cloud, Density
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import PassInfo, Path, by_step, finish
+from ihmm.samplers._base import PassInfo, Path, densities, finish
 from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
 
 BLOCK, CELLS = 4000, 50_000  # most steps, and about how many densities, held at once: what the cache holds
@@ -206,12 +206,10 @@ def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, theta: 
     else:
         top = np.maximum(explicit.max(axis=0), log_marginal) if n_explicit else log_marginal
         marginal = np.exp(log_marginal - top)
-    explicit -= top
     log_tail -= log_marginal
     column_of = np.full(len(theta.beta), -1)
     column_of[n_explicit : len(table)] = np.arange(len(log_tail))
-    np.exp(explicit, out=explicit)
-    return Density(begin, by_step(explicit.T), marginal, column_of, log_tail)
+    return Density(begin, densities(explicit, top), marginal, column_of, log_tail)
 
 
 def add_column(density: Density, state: int, log_ratio: FloatArray) -> Density:
