@@ -91,28 +91,27 @@ def grow(theta: Theta) -> Theta:
 
 def resize(theta: Theta, states: int, rows: int, columns: int) -> Theta:
     """The same θ in arrays of other sizes."""
-    n_states, n_rows, _ = theta.size
+    used_states, used_rows, _ = map(slice, theta.size.tolist())
+    used_cells = used_rows, slice(n_columns(theta))
 
-    def fit(array: Array, used: tuple[int, ...], *shape: int) -> Array:
+    def fit(array: Array, used: slice | tuple[slice, slice], *shape: int) -> Array:
         out = np.empty(shape, array.dtype)
-        part = tuple(map(slice, used))
-        out[part] = array[part]
+        out[used] = array[used]
         return out
 
-    of_states, of_rows, of_cells = (n_states,), (n_rows,), (n_rows, n_columns(theta))
     return theta._replace(
         size=theta.size.copy(),
-        beta=fit(theta.beta, of_states, states),
-        left=fit(theta.left, of_states, states),
+        beta=fit(theta.beta, used_states, states),
+        left=fit(theta.left, used_states, states),
         stick=theta.stick.copy(),
-        row_of=fit(theta.row_of, of_states, states),
-        rows=fit(theta.rows, of_cells, rows, columns),
-        known=fit(theta.known, of_rows, rows),
-        own=fit(theta.own, of_rows, rows),
-        rest=fit(theta.rest, of_rows, rows),
-        tail=fit(theta.tail, of_rows, rows),
-        reach=fit(theta.reach, of_cells, rows, columns),
-        streams=fit(theta.streams, of_rows, rows, 4),
+        row_of=fit(theta.row_of, used_states, states),
+        rows=fit(theta.rows, used_cells, rows, columns),
+        known=fit(theta.known, used_rows, rows),
+        own=fit(theta.own, used_rows, rows),
+        rest=fit(theta.rest, used_rows, rows),
+        tail=fit(theta.tail, used_rows, rows),
+        reach=fit(theta.reach, used_cells, rows, columns),
+        streams=fit(theta.streams, used_rows, rows, 4),
     )
 
 

@@ -58,7 +58,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
     row_tail, row_reach = theta.tail, theta.reach
     n_explicit = size[2]
     first, state, row, number, mass = cloud
-    explicit, marginal, offset = density.explicit, density.marginal, density.begin
+    offset, explicit, marginal, column_of, log_tail = density
     share, reach = np.empty(n_explicit), np.empty(n_explicit)
     slot = np.full(len(theta.beta), -1)
     before = np.empty(4, np.uint64)
@@ -102,10 +102,13 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
                     p += 1
                 u = uniform(stream) * row_tail[row[p]]
                 r = row[p]
-                if (known[r] == n_explicit or u >= row_reach[r, known[r] - 1]) and not reach_out(theta, r, u):
-                    needed = GROW
-                    break
-                k = search(row_reach[r], n_explicit, known[r], u)
+                n_known = known[r]
+                if n_known == n_explicit or u >= row_reach[r, n_known - 1]:
+                    if not reach_out(theta, r, u):
+                        needed = GROW
+                        break
+                    n_known = known[r]
+                k = search(row_reach[r], n_explicit, n_known, u)
             if slot[k] < 0:
                 slot[k] = end
                 state[end], number[end] = k, 0
@@ -113,14 +116,17 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
             number[slot[k]] += 1
 
         # Weigh: only the tail has anything to correct
-        in_tail = False
+        in_tail = lacks_row = False
         for p in range(begin, end):
             k = state[p]
             slot[k] = -1
             row[p], mass[p] = row_of[k], number[p]
-            in_tail |= k >= n_explicit or row[p] < 0
+            in_tail |= k >= n_explicit
+            lacks_row |= row[p] < 0
+        if lacks_row and needed == NOTHING:
+            needed = open_rows(theta, state, row, begin, end)
         if in_tail and needed == NOTHING:
-            needed = weigh_tail(theta, density, cloud, t, begin, end)
+            needed = weigh_tail(n_explicit, column_of, log_tail, t - offset, state, number, mass, begin, end)
         if needed != NOTHING:
             copy_stream(before, stream)
             return t, needed
@@ -174,27 +180,33 @@ def search(reach, low, high, u):
 
 
 @jit
-def weigh_tail(theta, density, cloud, t, begin, end):
-    """Open the rows that the pairs of a step lack, and correct the weights of a step with particles in the tail."""
-    n_explicit, b = theta.size[2], t - density.begin
-    top = -math.inf
+def open_rows(theta, state, row, begin, end):
+    """Open the rows that the pairs of a step lack."""
     for p in range(begin, end):
-        k = cloud.state[p]
-        if theta.row_of[k] < 0:
+        if theta.row_of[state[p]] < 0:
             if theta.size[1] == len(theta.rest):
                 return GROW
-            open_row(theta, k)
-        cloud.row[p] = theta.row_of[k]
+            open_row(theta, state[p])
+        row[p] = theta.row_of[state[p]]
+    return NOTHING
+
+
+@jit
+def weigh_tail(n_explicit, column_of, log_tail, b, state, number, mass, begin, end):
+    """Correct the weights of a step with particles in the tail."""
+    top = -math.inf
+    for p in range(begin, end):
+        k = state[p]
         if k < n_explicit:
             top = max(top, 0.0)
-        elif density.column_of[k] < 0:
+        elif column_of[k] < 0:
             return k
         else:
-            top = max(top, density.log_tail[density.column_of[k], b])
+            top = max(top, log_tail[column_of[k], b])
     for p in range(begin, end):
-        k = cloud.state[p]
-        log_weight = 0.0 if k < n_explicit else density.log_tail[density.column_of[k], b]
-        cloud.mass[p] = cloud.number[p] * math.exp(log_weight - top)
+        k = state[p]
+        log_weight = 0.0 if k < n_explicit else log_tail[column_of[k], b]
+        mass[p] = number[p] * math.exp(log_weight - top)
     return NOTHING
 
 
