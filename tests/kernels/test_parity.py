@@ -31,7 +31,7 @@ from ihmm.kernels import conditionals, counts, csmc, draws, forward_backward, st
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
-from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs
+from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs, beam
 from ihmm.samplers import Path as Trajectory
 from ihmm.sticks import grow, open_theta
 
@@ -255,7 +255,7 @@ def chain_cases():
     forward_backward.most_probable_path(np.log(density), sequence, np.log(initial), np.log(rows), best)
     forward_backward.walk(2, np.cumsum(rows, axis=1), rng.random(20), walked)
     counts.count_overlap(best, walked, overlap)
-    return {
+    return beam_cases(density, sequence, np.vstack([rows, initial])) | {
         "log_predictive": log_predictive,
         "walked": walked,
         "overlap": overlap,
@@ -266,6 +266,24 @@ def chain_cases():
             [forward_backward.log_sum(a, b) for a, b in [(-800.0, -803.0), (-2.0, 5.0), (0.0, -900.0)]]
         ),
     }
+
+
+def beam_cases(density, sequence, rows):
+    slices, order = np.full(20, 0.2), np.argsort(-rows, axis=1)
+    narrow = np.log(density), sequence, np.take_along_axis(rows, order, axis=1), order, slices
+    cases = {}
+    for name, filter_beam, arguments in (
+        ("narrow", forward_backward.filter_beam, narrow),
+        ("wide", forward_backward.filter_wide_beam, (density, sequence, rows, slices)),
+        ("faint", forward_backward.filter_faint_beam, narrow),
+    ):
+        first, state, mass = beam.empty_messages(20, 4)
+        filter_beam(*arguments, first, state, mass)
+        path = np.empty(20, np.int64)
+        forward_backward.sample_beam(first, state, mass, name == "faint", sequence, rows, slices, np.uint64(11), path)
+        cases |= {f"beam_{name}_first": first, f"beam_{name}_path": path}
+        cases |= {f"beam_{name}_state": state[: first[-1]], f"beam_{name}_mass": mass[: first[-1]]}
+    return cases
 
 
 def move_cases():

@@ -218,7 +218,9 @@ def test_grow_keeps_everything_and_makes_room(n_fresh):
     n_states, n_rows, _ = theta.size
     for field in theta._fields:
         old, new = np.asarray(getattr(theta, field)), np.asarray(getattr(larger, field))
-        used = dict.fromkeys(("beta", "left", "row_of"), (n_states,)) | dict.fromkeys(("rows", "reach"), (n_rows, n_states))
+        used = dict.fromkeys(("beta", "left", "row_of"), (n_states,)) | dict.fromkeys(
+            ("rows", "reach"), (n_rows, n_states)
+        )
         used |= dict.fromkeys(("known", "own", "rest", "tail", "streams"), (n_rows,))
         part = tuple(slice(size) for size in used.get(field, old.shape))
         np.testing.assert_array_equal(new[part], old[part], err_msg=field)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import take
-from ihmm.kernels.layout import relate, transpose
+from ihmm.kernels.layout import relate
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.sticks import compact
@@ -66,15 +66,6 @@ def sequence_starts(offsets: IntArray) -> IntArray:
     starts = np.full(offsets[-1], -1)
     starts[offsets[:-1]] = np.arange(len(offsets) - 1)
     return starts
-
-
-def by_step(table: FloatArray) -> FloatArray:
-    """A (T, K) table laid out step by step, whichever way the emission made it."""
-    if table.flags.c_contiguous:
-        return table
-    out = np.empty(table.shape)
-    transpose(np.ascontiguousarray(table.T), out)
-    return out
 
 
 def densities(by_state: FloatArray, log_scale: FloatArray) -> FloatArray:

@@ -6,13 +6,13 @@ import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
 from ihmm.emissions._base import take
-from ihmm.kernels.forward_backward import filter_beam, sample_beam
+from ihmm.kernels.forward_backward import filter_beam, filter_faint_beam, filter_wide_beam, sample_beam
 from ihmm.model import Data, Draw, Model
-from ihmm.samplers._base import PassInfo, Path, by_step, finish, sequence_starts
+from ihmm.samplers._base import PassInfo, Path, densities, finish, sequence_starts
 from ihmm.sticks import extend_phi, open_below
 
 SMALLEST = 1e-250  # slice, so that sticks always stop breaking
-FAINTEST = -700.0  # logarithm of a filtered probability worth keeping, unless the slices leave nothing else
+WIDE = 14  # one allowed transition costs about as much as so many that are looked at on vector units
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,43 @@ class Beam:
         n_states = int(theta.size[0])
         phi = take(extend_phi(model.emission, phi_key, draw.phi, n_states), np.arange(n_states))
         rows = np.roll(theta.rows[: n_states + 1, :n_states], -1, axis=0)  # the initial row last
-        order = np.argsort(-rows, axis=1)
-        falling = np.take_along_axis(rows, order, axis=1)
 
-        log_density = by_step(model.log_density(data, phi))
-        messages = empty_messages(*log_density.shape)
-        if filter_beam(log_density, sequence, falling, order, slices, FAINTEST, *messages) < 0:
-            filter_beam(log_density, sequence, falling, order, slices, -np.inf, *messages)
+        by_state = np.ascontiguousarray(model.log_density(data, phi).T)
+        messages, in_logarithms = filter_allowed(by_state, sequence, rows, slices, draw.states)
         path = np.empty_like(draw.states)
-        sample_beam(*messages, sequence, rows, slices, backward_key, path)
+        sample_beam(*messages, in_logarithms, sequence, rows, slices, backward_key, path)
         return finish(path, draw.states, theta, np.arange(n_states), phi, draw)
 
 
-def empty_messages(n_steps: int, n_states: int) -> tuple[IntArray, IntArray, FloatArray]:
+Messages = tuple[IntArray, IntArray, FloatArray]
+
+
+def filter_allowed(
+    by_state: FloatArray, sequence: IntArray, rows: FloatArray, slices: FloatArray, states: IntArray
+) -> tuple[Messages, bool]:
+    """Filtered probabilities over the transitions that the slices allow, by the first way that can take the pass; also
+    whether they are logarithms."""
+    n_states, n_steps = by_state.shape
+    messages = empty_messages(n_steps, n_states)
+    if WIDE * mean_allowed(rows, slices, states) > n_states:
+        density = densities(by_state, by_state.max(axis=0))
+        if filter_wide_beam(density, sequence, rows, slices, *messages):
+            return messages, False
+    order = np.argsort(-rows, axis=1)
+    narrow = np.ascontiguousarray(by_state.T), sequence, np.take_along_axis(rows, order, axis=1), order, slices
+    if filter_beam(*narrow, *messages):
+        return messages, False
+    filter_faint_beam(*narrow, *messages)
+    return messages, True
+
+
+def mean_allowed(rows: FloatArray, slices: FloatArray, states: IntArray) -> float:
+    """About how many ways lead on from the present path at a step."""
+    some = slice(1, None, max(1, len(states) // 200))
+    return float((rows[states[:-1]][some] > slices[1:][some, None]).sum(axis=1).mean())
+
+
+def empty_messages(n_steps: int, n_states: int) -> Messages:
     """Room for the filtered probabilities of all states at all steps; pages that are not reached are never touched."""
     size = n_states * n_steps
     return np.empty(n_steps + 1, np.int64), np.empty(size, np.int32), np.empty(size)
