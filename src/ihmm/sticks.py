@@ -122,7 +122,7 @@ def n_columns(theta: Theta) -> int:
 
 def open_state(theta: Theta, state: int) -> Theta:
     """θ with this state and its row opened."""
-    while not sticks.extend_row(theta, 0, state + 1):
+    while not sticks.extend_row(theta, 0, state + 1, np.inf):
         theta = grow(theta)
     if theta.row_of[state] < 0:
         if theta.size[1] == len(theta.rest):

@@ -169,7 +169,7 @@ def stick_cases():
             theta = grow(theta)
             sticks.break_stick(theta)
             sticks.open_row(theta, state)
-            while not sticks.extend_row(theta, 0, theta.size[0]):
+            while not sticks.extend_row(theta, 0, theta.size[0], np.inf):
                 theta = grow(theta)
         n_states, n_rows, n_explicit = theta.size
         cases |= {

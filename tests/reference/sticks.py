@@ -73,7 +73,7 @@ def all_known(theta):
 
 
 def with_row_known(theta, r):
-    while not sticks.extend_row(theta, r, theta.size[0]):
+    while not sticks.extend_row(theta, r, theta.size[0], np.inf):
         theta = grow(theta)
     return theta
 

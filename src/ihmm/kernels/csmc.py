@@ -156,7 +156,7 @@ def reach_out(theta, r, u):
         k = theta.known[r]
         if k == theta.n_total or (k > n_explicit and theta.rest[r] < 1e-15 * theta.tail[r]):
             break
-        if not extend_row(theta, r, k + 1):
+        if not extend_row(theta, r, k + 1, math.inf):
             return False
     return True
 
@@ -220,7 +220,7 @@ def trace_back(theta, cloud, reference, following, sequence, key, ancestor_sampl
     end = len(path)
     if following >= 0:
         for p in range(cloud.first[end - 1], cloud.first[end]):
-            extend_row(theta, cloud.row[p], following + 1)
+            extend_row(theta, cloud.row[p], following + 1, math.inf)
             cloud.mass[p] *= theta.rows[cloud.row[p], following]
     for begin in range(end - 1, -1, -1):
         if sequence[begin] < 0:
@@ -248,7 +248,7 @@ def trace_sequence(stream, theta, cloud, reference, ancestor_sampling, p, begin,
         if high - low > 1:
             for q in range(low, high):
                 if theta.known[cloud.row[q]] <= state:
-                    extend_row(theta, cloud.row[q], state + 1)
+                    extend_row(theta, cloud.row[q], state + 1, math.inf)
                 weight[q - low] = cloud.mass[q] * theta.rows[cloud.row[q], state]
             p += draw_index(stream, weight[: high - low])
         state = cloud.state[p]

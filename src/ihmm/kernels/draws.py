@@ -12,6 +12,7 @@ import numpy as np
 from ihmm.kernels._jit import jit
 
 FLOOR = 1e-300
+DECIDED = 1000.0  # 300 more than it takes to reach the floor: logarithms of Gamma(a + 1) never make that up
 SMALL = 0.3  # shape below which rejection on the scale of logarithms is the faster way to a Gamma draw
 CERTAIN = -40.0  # exp(−eˣ) is 1 for all x below
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -111,8 +112,15 @@ def log_gamma_above_one(stream, shape):
 
 @jit
 def split(stream, a, b):
-    """(v, 1 − v) with v ~ Beta(a, b); neither is ever zero."""
-    difference = log_gamma(stream, max(a, FLOOR)) - log_gamma(stream, max(b, FLOOR))
+    """(v, 1 − v) with v ~ Beta(a, b); neither is ever zero.
+
+    log G(a) − log G(b) from the parts log(U)/a and log(U)/b first: where a or b is tiny they differ by so much that one
+    of v and 1 − v is at the floor whatever the rest would add, and the rest is not drawn.
+    """
+    a, b = max(a, FLOOR), max(b, FLOOR)
+    difference = math.log(1.0 - uniform(stream)) / a - math.log(1.0 - uniform(stream)) / b
+    if abs(difference) < DECIDED:
+        difference += log_gamma_above_one(stream, a + 1.0) - log_gamma_above_one(stream, b + 1.0)
     difference = min(max(difference, -700.0), 700.0)
     return max(1.0 / (1.0 + math.exp(-difference)), FLOOR), max(1.0 / (1.0 + math.exp(difference)), FLOOR)
 

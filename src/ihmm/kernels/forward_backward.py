@@ -130,8 +130,8 @@ def most_probable_path(log_density, sequence, log_initial, log_rows, path):
 
 
 # The beam (Van Gael et al. 2008): the forward filter over the transitions that the slices allow, {(j, k) : π_jk > u_t}.
-# Given the slices all of these weigh the same. There are three ways to it. Each keeps filtered probabilities, on a scale
-# of their own at each step, for the states that are reached: those of step t stand at first[t] … first[t+1] − 1.
+# Given the slices all of these weigh the same. There are three ways to it. Each keeps filtered probabilities, on a
+# scale of their own at each step, for the states that are reached: those of step t stand at first[t] … first[t+1] − 1.
 
 
 @jit

@@ -109,7 +109,7 @@ def bring_forward(theta, threshold):
     sum_left(theta, n_old)
     has_room = True
     for r in range(theta.size[1]):
-        has_room &= extend_row(theta, r, n_known)
+        has_room &= extend_row(theta, r, n_known, math.inf)
     return has_room
 
 
@@ -175,20 +175,20 @@ def open_until(theta, limit):
 
     All states are then explicit, and all rows known. False: the arrays are full.
     """
-    while True:
-        while theta.size[1] <= theta.size[0]:
-            if theta.size[1] == len(theta.rest):
+    r = 0
+    while r <= theta.size[0]:
+        if r == theta.size[1]:
+            if r == len(theta.rest):
                 return False
-            open_row(theta, theta.size[1] - 1)
-        for r in range(theta.size[1]):
-            if not extend_row(theta, r, theta.size[0]):
-                return False
-        if theta.size[0] == theta.n_total or theta.rest[: theta.size[1]].max() < limit:
-            theta.size[2] = theta.size[0]
-            return True
-        if theta.size[0] == len(theta.beta):
+            open_row(theta, r - 1)
+        if not extend_row(theta, r, 0, limit):
             return False
-        break_stick(theta)
+        r += 1
+    for r in range(theta.size[1]):
+        if not extend_row(theta, r, theta.size[0], math.inf):
+            return False
+    theta.size[2] = theta.size[0]
+    return True
 
 
 @jit
@@ -199,17 +199,20 @@ def open_row(theta, state):
     theta.row_of[state] = r
     theta.known[r], theta.own[r], theta.rest[r] = 0, state, 1.0
     seed_stream(theta.streams[r], theta.key, FRESH + np.int64(state))
-    extend_row(theta, r, theta.size[2])
+    extend_row(theta, r, theta.size[2], math.inf)
     theta.tail[r] = theta.rest[r]
 
 
 @jit
-def extend_row(theta, r, n_columns):
-    """Know the first columns of row r: Beta(α β_k, α β_rest) splits its leftover (initial row: c in place of α), the
-    self bias κ added to the side that its column is on. False: the arrays are full."""
+def extend_row(theta, r, n_columns, limit):
+    """Know the first columns of row r, and so many that its leftover is below `limit`. False: the arrays are full.
+
+    Beta(α β_k, α β_rest) splits the leftover (initial row: c in place of α), the self bias κ added to the side that its
+    column is on.
+    """
     own, stream = theta.own[r], theta.streams[r]
     mass = theta.alpha + theta.kappa if r == 0 else theta.alpha
-    while theta.known[r] < n_columns:
+    while theta.known[r] < n_columns or (theta.rest[r] >= limit and theta.known[r] < theta.n_total):
         k = theta.known[r]
         if k == theta.rows.shape[1] or k == theta.size[0] == len(theta.beta):
             return False

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import take
 from ihmm.kernels.forward_backward import filter_beam, filter_faint_beam, filter_wide_beam, sample_beam
 from ihmm.model import Data, Draw, Model
-from ihmm.samplers._base import PassInfo, Path, densities, finish, sequence_starts
+from ihmm.samplers._base import PassInfo, Path, finish, log_densities, relative_densities, sequence_starts
 from ihmm.sticks import extend_phi, open_below
 
 SMALLEST = 1e-250  # slice, so that sticks always stop breaking
@@ -31,8 +31,8 @@ class Beam:
         phi = take(extend_phi(model.emission, phi_key, draw.phi, n_states), np.arange(n_states))
         rows = np.roll(theta.rows[: n_states + 1, :n_states], -1, axis=0)  # the initial row last
 
-        by_state = np.ascontiguousarray(model.log_density(data, phi).T)
-        messages, in_logarithms = filter_allowed(by_state, sequence, rows, slices, draw.states)
+        wide = is_wide(rows, slices, draw.states, sequence)
+        messages, in_logarithms = filter_allowed(model, data, phi, sequence, rows, slices, wide)
         path = np.empty_like(draw.states)
         sample_beam(*messages, in_logarithms, sequence, rows, slices, backward_key, path)
         return finish(path, draw.states, theta, np.arange(n_states), phi, draw)
@@ -41,29 +41,30 @@ class Beam:
 Messages = tuple[IntArray, IntArray, FloatArray]
 
 
+def is_wide(rows: FloatArray, slices: FloatArray, path: IntArray, sequence: IntArray) -> bool:
+    """Whether the slices allow so many transitions that it is faster to look at all of them: in how many ways a step of
+    the present path could go on is counted at some of the steps."""
+    some = slice(None, None, 1 + len(path) // 200)
+    parents = np.where(sequence >= 0, -1, np.roll(path, 1))[some]  # −1: the initial row, which comes last
+    allowed = (rows[parents] > slices[some, None]).sum(axis=1)
+    return bool(WIDE * allowed.mean() > rows.shape[1])
+
+
 def filter_allowed(
-    by_state: FloatArray, sequence: IntArray, rows: FloatArray, slices: FloatArray, states: IntArray
+    model: Model, data: Data, phi: Phi, sequence: IntArray, rows: FloatArray, slices: FloatArray, wide: bool
 ) -> tuple[Messages, bool]:
-    """Filtered probabilities over the transitions that the slices allow, by the first way that can take the pass; also
+    """Filtered probabilities over the transitions that the slices allow, by the first way that gets through; also
     whether they are logarithms."""
-    n_states, n_steps = by_state.shape
-    messages = empty_messages(n_steps, n_states)
-    if WIDE * mean_allowed(rows, slices, states) > n_states:
-        density = densities(by_state, by_state.max(axis=0))
-        if filter_wide_beam(density, sequence, rows, slices, *messages):
-            return messages, False
+    messages = empty_messages(len(slices), rows.shape[1])
+    if wide and filter_wide_beam(relative_densities(model, data, phi), sequence, rows, slices, *messages):
+        return messages, False
     order = np.argsort(-rows, axis=1)
-    narrow = np.ascontiguousarray(by_state.T), sequence, np.take_along_axis(rows, order, axis=1), order, slices
+    falling = np.take_along_axis(rows, order, axis=1)
+    narrow = log_densities(model, data, phi), sequence, falling, order, slices
     if filter_beam(*narrow, *messages):
         return messages, False
     filter_faint_beam(*narrow, *messages)
     return messages, True
-
-
-def mean_allowed(rows: FloatArray, slices: FloatArray, states: IntArray) -> float:
-    """About how many ways lead on from the present path at a step."""
-    some = slice(1, None, max(1, len(states) // 200))
-    return float((rows[states[:-1]][some] > slices[1:][some, None]).sum(axis=1).mean())
 
 
 def empty_messages(n_steps: int, n_states: int) -> Messages:
