@@ -50,7 +50,7 @@ def growth(sizes: list[int]) -> None:
         times = []
         for k in sizes:
             model, data, states = known_states(k, sampler)
-            times.append(median_ms(sampler, model, data, states, repeats=3 if name == "direct assignment" else 9))
+            times.append(median_ms(sampler, model, data, states, repeats=5 if name == "direct assignment" else 25))
         sweep, step = np.transpose(times)
         print(f"{name:<24}" + "".join(f"{ms:9.2f}" for ms in sweep))
         exponents += [(name, sweep), (f"{name}: the step", step)]

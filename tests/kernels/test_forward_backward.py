@@ -112,6 +112,12 @@ class TestAgainstEnumeration:
         assert chi_square_z(visits[allowed], expected[allowed]) < 5
 
 
+def test_a_beam_is_wide_where_the_present_path_could_go_many_ways():
+    rows, path, sequence = np.full((41, 40), 1 / 40), np.arange(1000) % 40, np.where(np.arange(1000), -1, 0)
+    assert beam.is_wide(rows, np.full(1000, 0.02), path, sequence)
+    assert not beam.is_wide(rows, np.full(1000, 0.03), path, sequence)
+
+
 @pytest.mark.parametrize("wide", [True, False])
 def test_a_beam_that_leaves_only_faint_states_goes_through_them(wide):
     """The second step has one way in, from the state that the first step all but rules out."""

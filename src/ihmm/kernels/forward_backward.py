@@ -12,7 +12,8 @@ from ihmm.kernels._jit import jit
 from ihmm.kernels.draws import draw_index, seed_stream
 
 FAINTEST = -700.0  # logarithm of a relative density that is as good as zero
-LEAST = 1e-200  # sum of a step's probabilities beside which those too small for a number are as good as zero
+NOTHING = 1e-300  # probability that is as good as zero beside others that add up to LEAST
+LEAST = 1e-200
 
 
 @jit
@@ -172,7 +173,7 @@ def filter_beam(log_density, sequence, falling, order, slices, first, state, mas
             if score[i] - top > FAINTEST:
                 state[end], mass[end] = k, message[k] * math.exp(score[i] - top)
                 total += mass[end]
-                end += mass[end] > 0.0
+                end += mass[end] > NOTHING
             message[k] = 0.0
         if total < LEAST:
             return False
@@ -213,7 +214,7 @@ def filter_wide_beam(density, sequence, rows, slices, first, state, mass):
         for k in range(n_states):
             state[end], mass[end] = k, message[k] * density[t, k]
             total += mass[end]
-            end += mass[end] > 0.0
+            end += mass[end] > NOTHING
         if total < LEAST:
             return False
         scale = 1.0 / total
