@@ -19,7 +19,7 @@ from ihmm.emissions._base import complete, join, provides, sample_new, take
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import by_step, sequence_starts
+from ihmm.samplers._base import densities, sequence_starts
 from ihmm.sticks import extend_phi, open_below
 
 REST = 0.01  # sticks are broken until less than this is left of every row
@@ -86,10 +86,9 @@ def log_densities(model: Model, data: Data, hmm: Finite) -> FloatArray:
 
 def run_filter(model: Model, data: Data, hmm: Finite) -> tuple[FloatArray, FloatArray]:
     """p(s_t = k | y_1 … y_t), shape (T, L), and log p(y_t | y_1 … y_{t−1}), shape (T,)."""
-    table = log_densities(model, data, hmm)
-    top = table.max(axis=1)
-    table -= top[:, None]
-    density = by_step(np.exp(table, out=table))
+    by_state = np.ascontiguousarray(log_densities(model, data, hmm).T)
+    top = by_state.max(axis=0)
+    density = densities(by_state, top)
     filtered, log_predictive = np.empty_like(density), np.empty(len(top))
     filter_forward(density, sequence_starts(data.offsets), hmm.initial, hmm.rows, filtered, log_predictive)
     return filtered, log_predictive + top
@@ -150,7 +149,7 @@ def viterbi(
     path = np.empty(len(log_density), np.int64)
     with np.errstate(divide="ignore"):
         log_initial, log_rows = np.log(initial), np.log(rows)
-    score = most_probable_path(by_step(log_density), sequence_starts(offsets), log_initial, log_rows, path)
+    score = most_probable_path(np.ascontiguousarray(log_density), sequence_starts(offsets), log_initial, log_rows, path)
     return path, float(score)
 
 

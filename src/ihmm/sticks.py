@@ -10,19 +10,22 @@ from ihmm.kernels.sticks import ENDLESS, Theta
 from ihmm.model import Draw, Prior
 from ihmm.priors import FinitePrior
 
-SPARE = 16  # states and rows that fit before the arrays must grow
+SPARE = 16  # states, rows and columns that fit, at least, before the arrays must grow
 FRESH = 16  # states whose φ is drawn together, at least
 
 
 def open_theta(draw: Draw, prior: Prior, key: np.uint64, threshold: float) -> tuple[Theta, IntArray]:
     """θ with β's stick broken until the leftover is below `threshold`, and V = {k : β_k ≥ threshold} in front.
 
-    Also returns which column (a state of the draw, or a fresh one after those) stands where.
+    Also returns which column (a state of the draw, or a fresh one of V after those) stands where. The other fresh
+    states follow in the order of their birth.
     """
     theta = start_theta(draw, prior, key)
     while not sticks.break_until(theta, threshold):
         theta = grow(theta)
-    order = np.empty(theta.size[0], np.int64)
+    while not sticks.bring_forward(theta, threshold):
+        theta = grow(theta)
+    order = np.empty(theta.known[0], np.int64)
     sticks.arrange(theta, threshold, order)
     return theta, order
 
@@ -39,25 +42,26 @@ def start_theta(draw: Draw, prior: Prior, key: np.uint64) -> Theta:
     """θ as the last sweep drew it, with some room to grow."""
     transitions, hyper = draw.transitions, draw.hyper
     n_states = len(transitions.rows)
-    capacity = n_states + SPARE
+    states, rows, columns = room_for(n_states), n_states + 1, n_states + SPARE
     theta = Theta(
         key=key,
         n_total=total_states(prior),
         gamma=hyper.gamma,
+        alpha=hyper.alpha,
         kappa=hyper.kappa,
         size=np.zeros(3, np.int64),
-        beta=np.empty(capacity),
-        left=np.empty(capacity),
+        beta=np.empty(states),
+        left=np.empty(states),
         stick=np.empty(4, np.uint64),
-        row_of=np.empty(capacity, np.int64),
-        mass=np.full(capacity + 1, hyper.alpha),
-        rows=np.empty((capacity + 1, capacity)),
-        rest=np.empty(capacity + 1),
-        tail=np.empty(capacity + 1),
-        reach=np.zeros((capacity + 1, capacity)),
-        streams=np.empty((capacity + 1, 4), np.uint64),
+        row_of=np.empty(states, np.int64),
+        rows=np.empty((rows, columns)),
+        known=np.empty(rows, np.int64),
+        own=np.empty(rows, np.int64),
+        rest=np.empty(rows),
+        tail=np.empty(rows),
+        reach=np.empty((rows, columns)),
+        streams=np.empty((rows, 4), np.uint64),
     )
-    theta.mass[0] = hyper.concentration
     sticks.start(theta, transitions.beta, transitions.initial, transitions.rows)
     return theta
 
@@ -67,44 +71,59 @@ def total_states(prior: Prior) -> int:
     return prior.n_states if isinstance(prior, FinitePrior) else ENDLESS
 
 
-def grow(theta: Theta) -> Theta:
-    """The same θ in arrays with more room: for columns, rows, or both, whichever is short."""
-    n_rows, n_columns = theta.rows.shape
-    more_rows = n_rows if theta.size[1] > n_rows // 2 else 0
-    more_columns = n_columns if theta.size[0] > n_columns // 2 else 0
-
-    def pad(array: FloatArray, rows: int, columns: int = 0) -> FloatArray:
-        out = np.zeros((len(array) + rows, *(size + columns for size in array.shape[1:])), array.dtype)
-        out[tuple(slice(size) for size in array.shape)] = array
-        return out
-
-    mass = np.full(n_rows + more_rows, theta.mass[1])
-    mass[0] = theta.mass[0]
-    return theta._replace(
-        beta=pad(theta.beta, more_columns),
-        left=pad(theta.left, more_columns),
-        row_of=pad(theta.row_of, more_columns),
-        mass=mass,
-        rows=pad(theta.rows, more_rows, more_columns),
-        rest=pad(theta.rest, more_rows),
-        tail=pad(theta.tail, more_rows),
-        reach=pad(theta.reach, more_rows, more_columns),
-        streams=pad(theta.streams, more_rows),
-    )
+def room_for(n: int) -> int:
+    """How many fit where there are n: memory that is never touched costs nothing."""
+    return 2 * n + SPARE
 
 
 def copy_theta(theta: Theta) -> Theta:
-    """A θ that can be opened without changing this one; both will find the same states."""
-    arrays = {name: value.copy() for name, value in theta._asdict().items() if isinstance(value, np.ndarray)}
-    return theta._replace(**arrays)  # type: ignore[arg-type]  # of the right fields
+    """A θ that can be opened without changing this one, with room for it; both will find the same states."""
+    n_states, n_rows, _ = theta.size
+    return resize(theta, room_for(n_states), room_for(n_rows), room_for(n_columns(theta)))
+
+
+def grow(theta: Theta) -> Theta:
+    """The same θ in arrays with more room: for states, rows and columns, whichever is short."""
+    used = (*theta.size[:2], n_columns(theta))
+    room = (len(theta.beta), *theta.rows.shape)
+    return resize(theta, *(room_for(n) if n == most else most for n, most in zip(used, room, strict=True)))
+
+
+def resize(theta: Theta, states: int, rows: int, columns: int) -> Theta:
+    """The same θ in arrays of other sizes."""
+    used_states, used_rows, _ = map(slice, theta.size.tolist())
+    used_cells = used_rows, slice(n_columns(theta))
+
+    def fit(array: Array, used: slice | tuple[slice, slice], *shape: int) -> Array:
+        out = np.empty(shape, array.dtype)
+        out[used] = array[used]
+        return out
+
+    return theta._replace(
+        size=theta.size.copy(),
+        beta=fit(theta.beta, used_states, states),
+        left=fit(theta.left, used_states, states),
+        stick=theta.stick.copy(),
+        row_of=fit(theta.row_of, used_states, states),
+        rows=fit(theta.rows, used_cells, rows, columns),
+        known=fit(theta.known, used_rows, rows),
+        own=fit(theta.own, used_rows, rows),
+        rest=fit(theta.rest, used_rows, rows),
+        tail=fit(theta.tail, used_rows, rows),
+        reach=fit(theta.reach, used_cells, rows, columns),
+        streams=fit(theta.streams, used_rows, rows, 4),
+    )
+
+
+def n_columns(theta: Theta) -> int:
+    """How many columns the longest row has."""
+    return int(theta.known[: theta.size[1]].max())
 
 
 def open_state(theta: Theta, state: int) -> Theta:
     """θ with this state and its row opened."""
-    while theta.size[0] <= state:
-        if theta.size[0] == len(theta.beta):
-            theta = grow(theta)
-        sticks.break_stick(theta)
+    while not sticks.extend_row(theta, 0, state + 1, np.inf):
+        theta = grow(theta)
     if theta.row_of[state] < 0:
         if theta.size[1] == len(theta.rest):
             theta = grow(theta)

@@ -8,9 +8,10 @@ from scipy.special import logsumexp
 
 import ihmm
 from ihmm.emissions.normal import NormalPhi
+from ihmm.emissions.normal_mean import NormalMeanPhi
 from ihmm.emissions.poisson import PoissonPhi
 from ihmm.kernels import forward_backward as fb
-from ihmm.samplers.beam import empty_messages
+from ihmm.samplers import beam
 
 RNG = np.random.default_rng(5)
 N_STATES, N_STEPS = 3, 6
@@ -78,7 +79,8 @@ class TestAgainstEnumeration:
             visits[path @ base] += 1
         assert chi_square_z(visits, expected) < 5
 
-    def test_the_beam_filter_is_the_sum_over_the_paths_the_slices_allow(self, sequence):
+    @pytest.mark.parametrize("way", ["narrow", "wide", "faint"])
+    def test_the_beam_filter_is_the_sum_over_the_paths_the_slices_allow(self, sequence, way):
         everything = np.vstack([ROWS, INITIAL])
         slices = np.full(N_STEPS, 0.25)
         paths, _ = log_joint_of_all_paths(sequence)
@@ -93,31 +95,67 @@ class TestAgainstEnumeration:
 
         order = np.argsort(-everything, axis=1)
         falling = np.take_along_axis(everything, order, axis=1)
-        messages = empty_messages(N_STEPS, N_STATES)
-        n_allowed = fb.filter_beam(np.log(DENSITY), sequence, falling, order, slices, -700.0, *messages)
-        assert 0 < n_allowed < N_STATES + (N_STEPS - 1) * N_STATES**2
+        messages = beam.empty_messages(N_STEPS, N_STATES)
+        if way == "narrow":
+            assert fb.filter_beam(np.log(DENSITY), sequence, falling, order, slices, *messages)
+        elif way == "wide":
+            assert fb.filter_wide_beam(DENSITY, sequence, everything, slices, *messages)
+        else:
+            fb.filter_faint_beam(np.log(DENSITY), sequence, falling, order, slices, *messages)
+        assert messages[0][-1] <= N_STEPS * N_STATES
         visits, path = np.zeros(len(paths)), np.empty(N_STEPS, np.int64)
         base = N_STATES ** np.arange(N_STEPS - 1, -1, -1)
         for key in range(40_000):
-            fb.sample_beam(*messages, sequence, ROWS, slices, np.uint64(key), path)
+            fb.sample_beam(*messages, way == "faint", sequence, ROWS, slices, np.uint64(key), path)
             visits[path @ base] += 1
         assert visits[~allowed].sum() == 0
         assert chi_square_z(visits[allowed], expected[allowed]) < 5
 
 
-def test_a_beam_that_leaves_only_faint_states_says_so_and_keeps_them_when_asked():
+def test_a_beam_is_wide_where_the_present_path_could_go_many_ways():
+    rows, path, sequence = np.full((41, 40), 1 / 40), np.arange(1000) % 40, np.where(np.arange(1000), -1, 0)
+    assert beam.is_wide(rows, np.full(1000, 0.02), path, sequence)
+    assert not beam.is_wide(rows, np.full(1000, 0.03), path, sequence)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_beam_that_leaves_only_faint_states_goes_through_them(wide):
     """The second step has one way in, from the state that the first step all but rules out."""
     sequence, slices = np.array([0, -1]), np.array([0.1, 0.5])
     rows = np.array([[0.2, 0.4, 0.4], [0.9, 0.05, 0.05], [0.4, 0.3, 0.3], [0.4, 0.3, 0.3]])  # the initial row last
-    log_density = np.array([[0.0, -1e6, 0.0], [0.0, 0.0, 0.0]])
-    order = np.argsort(-rows, axis=1)
-    falling = np.take_along_axis(rows, order, axis=1)
-    messages = empty_messages(2, 3)
-    assert fb.filter_beam(log_density, sequence, falling, order, slices, -700.0, *messages) == -1
-    assert fb.filter_beam(log_density, sequence, falling, order, slices, -np.inf, *messages) == 4
+    model, phi = ihmm.Model(ihmm.NormalMean()), NormalMeanPhi(np.array([0.0, 1e3, 0.0]))
+    data = model.observe(np.zeros(2))
+    messages, in_logarithms = beam.filter_allowed(model, data, phi, sequence, rows, slices, wide)
+    assert in_logarithms
     path = np.empty(2, np.int64)
-    fb.sample_beam(*messages, sequence, rows, slices, np.uint64(1), path)
+    fb.sample_beam(*messages, in_logarithms, sequence, rows, slices, np.uint64(1), path)
     np.testing.assert_array_equal(path, [1, 0])
+
+
+@pytest.mark.parametrize("slices", [0.0, 0.02, 0.2])
+@pytest.mark.parametrize("n_states", [2, 3, 7, 16])
+def test_all_ways_through_a_beam_find_the_same_probabilities(slices, n_states):
+    rng = np.random.default_rng(n_states)
+    sequence = np.full(30, -1)
+    sequence[[0, 17]] = 0, 1
+    rows = rng.dirichlet(np.ones(n_states), n_states + 1)
+    rows[:, 0] += 0.2  # so that there is always a way
+    log_density = rng.normal(0, 5, (30, n_states))
+    order = np.argsort(-rows, axis=1)
+    narrow = log_density, sequence, np.take_along_axis(rows, order, axis=1), order, np.full(30, slices)
+    ways = [beam.empty_messages(30, n_states) for _ in range(3)]
+    assert fb.filter_beam(*narrow, *ways[0])
+    assert fb.filter_wide_beam(np.exp(log_density), sequence, rows, np.full(30, slices), *ways[1])
+    fb.filter_faint_beam(*narrow, *ways[2])
+    for t in range(30):
+        tables = []
+        for first, state, mass in ways:
+            table = np.zeros(n_states)
+            here = slice(first[t], first[t + 1])
+            table[state[here]] = np.exp(mass[here]) if mass is ways[2][2] else mass[here]
+            tables.append(table / table.sum())
+        np.testing.assert_allclose(tables[1], tables[0], rtol=1e-10, atol=1e-200)
+        np.testing.assert_allclose(tables[2], tables[0], rtol=1e-10, atol=1e-200)
 
 
 def chi_square_z(visits, expected):

@@ -31,7 +31,7 @@ from ihmm.kernels import conditionals, counts, csmc, draws, forward_backward, st
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, SplitMerge
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
-from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs
+from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs, beam
 from ihmm.samplers import Path as Trajectory
 from ihmm.sticks import grow, open_theta
 
@@ -169,15 +169,18 @@ def stick_cases():
             theta = grow(theta)
             sticks.break_stick(theta)
             sticks.open_row(theta, state)
+            while not sticks.extend_row(theta, 0, theta.size[0], np.inf):
+                theta = grow(theta)
         n_states, n_rows, n_explicit = theta.size
         cases |= {
             f"sticks_{name}_order": order,
             f"sticks_{name}_size": theta.size,
             f"sticks_{name}_beta": np.append(theta.beta[:n_states], theta.left[:n_states]),
             f"sticks_{name}_row_of": theta.row_of[:n_states],
-            f"sticks_{name}_rows": theta.rows[:n_rows, :n_states],
+            f"sticks_{name}_known": theta.known[:n_rows],
+            f"sticks_{name}_rows": theta.rows[:n_rows, :n_explicit],
             f"sticks_{name}_rest": np.append(theta.rest[:n_rows], theta.tail[:n_rows]),
-            f"sticks_{name}_reach": theta.reach[:n_rows, n_explicit:n_states],
+            f"sticks_{name}_reach": theta.reach[0, n_explicit:n_states],
         }
     return cases
 
@@ -252,7 +255,7 @@ def chain_cases():
     forward_backward.most_probable_path(np.log(density), sequence, np.log(initial), np.log(rows), best)
     forward_backward.walk(2, np.cumsum(rows, axis=1), rng.random(20), walked)
     counts.count_overlap(best, walked, overlap)
-    return {
+    return beam_cases(density, sequence, np.vstack([rows, initial])) | {
         "log_predictive": log_predictive,
         "walked": walked,
         "overlap": overlap,
@@ -263,6 +266,24 @@ def chain_cases():
             [forward_backward.log_sum(a, b) for a, b in [(-800.0, -803.0), (-2.0, 5.0), (0.0, -900.0)]]
         ),
     }
+
+
+def beam_cases(density, sequence, rows):
+    slices, order = np.full(20, 0.2), np.argsort(-rows, axis=1)
+    narrow = np.log(density), sequence, np.take_along_axis(rows, order, axis=1), order, slices
+    cases = {}
+    for name, filter_beam, arguments in (
+        ("narrow", forward_backward.filter_beam, narrow),
+        ("wide", forward_backward.filter_wide_beam, (density, sequence, rows, slices)),
+        ("faint", forward_backward.filter_faint_beam, narrow),
+    ):
+        first, state, mass = beam.empty_messages(20, 4)
+        filter_beam(*arguments, first, state, mass)
+        path = np.empty(20, np.int64)
+        forward_backward.sample_beam(first, state, mass, name == "faint", sequence, rows, slices, np.uint64(11), path)
+        cases |= {f"beam_{name}_first": first, f"beam_{name}_path": path}
+        cases |= {f"beam_{name}_state": state[: first[-1]], f"beam_{name}_mass": mass[: first[-1]]}
+    return cases
 
 
 def move_cases():

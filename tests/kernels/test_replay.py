@@ -42,18 +42,6 @@ def assert_identical(one, other):
     assert one[1] == other[1]
 
 
-def give_room(monkeypatch, spare):
-    """θ is opened with room for `spare` more states; everything else stays as it is."""
-    opened = ihmm.sticks.open_theta
-
-    def open_theta(*arguments):
-        with monkeypatch.context() as inside:
-            inside.setattr(ihmm.sticks, "SPARE", spare)
-            return opened(*arguments)
-
-    monkeypatch.setattr(particle_gibbs, "open_theta", open_theta)
-
-
 def count_calls(monkeypatch, name):
     """How often the sampler calls one of the helpers it imported."""
     calls = []
@@ -73,7 +61,7 @@ def test_a_pass_does_not_depend_on_the_room_it_starts_with(sampler, monkeypatch)
     grown = {}
     for spare in (1, 2, 7, 64, 1000):
         with monkeypatch.context() as patch:
-            give_room(patch, spare)
+            patch.setattr(ihmm.sticks, "SPARE", spare)
             grown[spare] = count_calls(patch, "grow")
             results[spare] = [pass_over(sampler, series(), seed) for seed in SEEDS]
     assert len(grown[1]) > len(grown[7]) > len(grown[1000]) == 0, "the test should meet passes that run out of room"
@@ -97,7 +85,7 @@ def test_a_pass_does_not_depend_on_the_blocks_it_is_cut_into(sampler, monkeypatc
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_pass_depends_on_neither_when_both_are_short(sampler, monkeypatch):
     expected = [pass_over(sampler, series(), seed) for seed in SEEDS]
-    give_room(monkeypatch, 1)
+    monkeypatch.setattr(ihmm.sticks, "SPARE", 1)
     monkeypatch.setattr(particle_gibbs, "BLOCK", 2)
     for seed, other in zip(SEEDS, expected, strict=True):
         assert_identical(pass_over(sampler, series(), seed), other)

@@ -143,11 +143,28 @@ def test_before_a_pass_beta_is_broken_until_the_rest_is_below_the_threshold(thre
     theta, order = twin.opened(draw, key, threshold)
     beta = twin.beta_of(theta)
     assert beta[-1] < threshold
-    assert sorted(order) == list(range(len(beta) - 1))
-    fresh = twin.break_sticks(twin.unarranged(draw, key), len(order) - 3)
-    np.testing.assert_array_equal(beta[:-1], twin.beta_of(fresh)[:-1][order])
+    n_states, _, n_explicit = theta.size
+    assert (beta[:n_explicit] >= threshold).all()
+    assert (beta[n_explicit:-1] < threshold).all()
+    broken = twin.beta_of(twin.break_sticks(twin.unarranged(draw, key), n_states - 3))
+    # the draw's states keep their numbers, then come the fresh ones that are explicit, then the other fresh ones
+    fresh = broken[3:-1]
+    numbered = np.concatenate([broken[:3], fresh[fresh >= threshold], fresh[fresh < threshold]])
+    assert sorted(order) == list(range(3 + (fresh >= threshold).sum()))
+    np.testing.assert_array_equal(beta[: len(order)], numbered[order])
+    np.testing.assert_array_equal(beta[len(order) : -1], numbered[len(order) :])
     # and no further than needed, but for the rounding of the sum
-    assert len(order) == 3 or twin.beta_of(fresh)[-2:].sum() >= threshold * (1 - 1e-15)
+    assert n_states == 3 or broken[-2:].sum() >= threshold * (1 - 1e-15)
+
+
+@QUICK
+@given(st.floats(1e-3, 0.9), st.integers(0, 1000))
+def test_before_a_pass_rows_are_broken_no_further_than_the_explicit_states(threshold, key):
+    theta, order = twin.opened(twin.draw_with(BETA, STICKY), key, threshold)
+    np.testing.assert_array_equal(theta.known[: theta.size[1]], len(order))
+    known = theta.rows[: theta.size[1], : len(order)].copy()
+    theta = twin.all_known(theta)
+    np.testing.assert_array_equal(theta.rows[: theta.size[1], : len(order)], known)
 
 
 @QUICK
@@ -156,6 +173,7 @@ def test_arrange_puts_exactly_the_explicit_states_first_and_moves_rows_with_them
     theta = a_theta(key, n_fresh=9)
     for state in (4, 8):
         theta = twin.open_row(theta, state)
+    theta = twin.all_known(theta)
     before = copy_of(theta)
     order = np.empty(12, np.int64)
     sticks.arrange(theta, threshold, order)
@@ -179,7 +197,7 @@ def test_the_tail_of_a_row_is_what_lies_outside_the_explicit_set(threshold, key,
     fresh = np.flatnonzero(theta.row_of[: theta.size[0]] < 0)
     if len(fresh):
         theta = twin.open_row(theta, fresh[-1])
-    theta = twin.break_sticks(theta, n_more)
+    theta = twin.all_known(twin.break_sticks(theta, n_more))
     n_states, n_rows, n_explicit = theta.size
     rows = theta.rows[:n_rows, :n_states]
     np.testing.assert_allclose(theta.tail[:n_rows], rows[:, n_explicit:].sum(axis=1) + theta.rest[:n_rows], rtol=1e-12)
@@ -193,14 +211,17 @@ def test_grow_keeps_everything_and_makes_room(n_fresh):
     theta = a_theta(n_fresh=n_fresh)
     for state in range(3, 3 + n_fresh):
         theta = twin.open_row(theta, state)
+    theta = twin.all_known(theta)
     larger = grow(copy_of(theta))
     assert larger.size[0] < len(larger.beta)
     assert larger.size[1] < len(larger.rest)
     n_states, n_rows, _ = theta.size
     for field in theta._fields:
         old, new = np.asarray(getattr(theta, field)), np.asarray(getattr(larger, field))
-        used = {"beta": (n_states,), "left": (n_states,), "row_of": (n_states,), "rows": (n_rows, n_states)}
-        used |= {"reach": (n_rows, n_states)} | dict.fromkeys(("rest", "tail", "streams"), (n_rows,))
+        used = dict.fromkeys(("beta", "left", "row_of"), (n_states,)) | dict.fromkeys(
+            ("rows", "reach"), (n_rows, n_states)
+        )
+        used |= dict.fromkeys(("known", "own", "rest", "tail", "streams"), (n_rows,))
         part = tuple(slice(size) for size in used.get(field, old.shape))
         np.testing.assert_array_equal(new[part], old[part], err_msg=field)
     # and what comes next is what would have come

@@ -61,7 +61,21 @@ def beta_of(theta):
 def row_of(theta, state):
     """π_j over the states opened so far, and the rest; state −1 is the initial row."""
     r = 0 if state < 0 else theta.row_of[state]
+    theta = with_row_known(theta, r)
     return np.append(theta.rows[r, : theta.size[0]], theta.rest[r])
+
+
+def all_known(theta):
+    """The same θ with every row broken as far as β is."""
+    for r in range(theta.size[1]):
+        theta = with_row_known(theta, r)
+    return theta
+
+
+def with_row_known(theta, r):
+    while not sticks.extend_row(theta, r, theta.size[0], np.inf):
+        theta = grow(theta)
+    return theta
 
 
 def row_concentration(beta, hyper, state):

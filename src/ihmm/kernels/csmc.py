@@ -20,7 +20,7 @@ import numpy as np
 
 from ihmm.kernels._jit import jit
 from ihmm.kernels.draws import copy_stream, draw_index, seed_stream, uniform
-from ihmm.kernels.sticks import break_stick, open_row
+from ihmm.kernels.sticks import extend_row, open_row
 
 GROW, NOTHING = -1, -2  # what a step may need: room in θ's arrays, or nothing more
 LINEAR_SEARCH = 48
@@ -54,10 +54,11 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
     """Run the particles from step t on. Returns (stop, NOTHING), or (t, k): step t needs the density of
     tail state k, or more room (k = GROW). Supply it and call again: the step is replayed with the same numbers."""
     # Arrays are unpacked here: handing the bundles to a function costs more than most steps do
-    size, rows, row_of, row_tail, row_reach = theta.size, theta.rows, theta.row_of, theta.tail, theta.reach
+    size, rows, row_of, known = theta.size, theta.rows, theta.row_of, theta.known
+    row_tail, row_reach = theta.tail, theta.reach
     n_explicit = size[2]
     first, state, row, number, mass = cloud
-    explicit, marginal, offset = density.explicit, density.marginal, density.begin
+    offset, explicit, marginal, column_of, log_tail = density
     share, reach = np.empty(n_explicit), np.empty(n_explicit)
     slot = np.full(len(theta.beta), -1)
     before = np.empty(4, np.uint64)
@@ -100,10 +101,14 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
                     u -= mass[p] * row_tail[row[p]]
                     p += 1
                 u = uniform(stream) * row_tail[row[p]]
-                if (size[0] == n_explicit or u >= row_reach[row[p], size[0] - 1]) and not reach_out(theta, row[p], u):
-                    needed = GROW
-                    break
-                k = search(row_reach[row[p]], n_explicit, size[0], u)
+                r = row[p]
+                n_known = known[r]
+                if n_known == n_explicit or u >= row_reach[r, n_known - 1]:
+                    if not reach_out(theta, r, u):
+                        needed = GROW
+                        break
+                    n_known = known[r]
+                k = search(row_reach[r], n_explicit, n_known, u)
             if slot[k] < 0:
                 slot[k] = end
                 state[end], number[end] = k, 0
@@ -111,14 +116,17 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
             number[slot[k]] += 1
 
         # Weigh: only the tail has anything to correct
-        in_tail = False
+        in_tail = lacks_row = False
         for p in range(begin, end):
             k = state[p]
             slot[k] = -1
             row[p], mass[p] = row_of[k], number[p]
-            in_tail |= k >= n_explicit or row[p] < 0
+            in_tail |= k >= n_explicit
+            lacks_row |= row[p] < 0
+        if lacks_row and needed == NOTHING:
+            needed = open_rows(theta, state, row, begin, end)
         if in_tail and needed == NOTHING:
-            needed = weigh_tail(theta, density, cloud, t, begin, end)
+            needed = weigh_tail(n_explicit, column_of, log_tail, t - offset, state, number, mass, begin, end)
         if needed != NOTHING:
             copy_stream(before, stream)
             return t, needed
@@ -142,14 +150,14 @@ def mix_rows(rows, row_tail, row, mass, begin, last, mixture):
 
 @jit
 def reach_out(theta, r, u):
-    """Break sticks until row r reaches beyond u, or has nothing left but rounding. False: θ's arrays are full."""
-    while theta.size[0] == theta.size[2] or u >= theta.reach[r, theta.size[0] - 1]:
-        nothing_left = theta.size[0] > theta.size[2] and theta.rest[r] < 1e-15 * theta.tail[r]
-        if theta.size[0] == theta.n_total or nothing_left:
+    """Break row r until it reaches beyond u, or has nothing left but rounding. False: θ's arrays are full."""
+    n_explicit = theta.size[2]
+    while theta.known[r] == n_explicit or u >= theta.reach[r, theta.known[r] - 1]:
+        k = theta.known[r]
+        if k == theta.n_total or (k > n_explicit and theta.rest[r] < 1e-15 * theta.tail[r]):
             break
-        if theta.size[0] == len(theta.beta):
+        if not extend_row(theta, r, k + 1, math.inf):
             return False
-        break_stick(theta)
     return True
 
 
@@ -172,27 +180,33 @@ def search(reach, low, high, u):
 
 
 @jit
-def weigh_tail(theta, density, cloud, t, begin, end):
-    """Open the rows that the pairs of a step lack, and correct the weights of a step with particles in the tail."""
-    n_explicit, b = theta.size[2], t - density.begin
-    top = -math.inf
+def open_rows(theta, state, row, begin, end):
+    """Open the rows that the pairs of a step lack."""
     for p in range(begin, end):
-        k = cloud.state[p]
-        if theta.row_of[k] < 0:
+        if theta.row_of[state[p]] < 0:
             if theta.size[1] == len(theta.rest):
                 return GROW
-            open_row(theta, k)
-        cloud.row[p] = theta.row_of[k]
+            open_row(theta, state[p])
+        row[p] = theta.row_of[state[p]]
+    return NOTHING
+
+
+@jit
+def weigh_tail(n_explicit, column_of, log_tail, b, state, number, mass, begin, end):
+    """Correct the weights of a step with particles in the tail."""
+    top = -math.inf
+    for p in range(begin, end):
+        k = state[p]
         if k < n_explicit:
             top = max(top, 0.0)
-        elif density.column_of[k] < 0:
+        elif column_of[k] < 0:
             return k
         else:
-            top = max(top, density.log_tail[density.column_of[k], b])
+            top = max(top, log_tail[column_of[k], b])
     for p in range(begin, end):
-        k = cloud.state[p]
-        log_weight = 0.0 if k < n_explicit else density.log_tail[density.column_of[k], b]
-        cloud.mass[p] = cloud.number[p] * math.exp(log_weight - top)
+        k = state[p]
+        log_weight = 0.0 if k < n_explicit else log_tail[column_of[k], b]
+        mass[p] = number[p] * math.exp(log_weight - top)
     return NOTHING
 
 
@@ -206,6 +220,7 @@ def trace_back(theta, cloud, reference, following, sequence, key, ancestor_sampl
     end = len(path)
     if following >= 0:
         for p in range(cloud.first[end - 1], cloud.first[end]):
+            extend_row(theta, cloud.row[p], following + 1, math.inf)
             cloud.mass[p] *= theta.rows[cloud.row[p], following]
     for begin in range(end - 1, -1, -1):
         if sequence[begin] < 0:
@@ -232,6 +247,8 @@ def trace_sequence(stream, theta, cloud, reference, ancestor_sampling, p, begin,
         p = low
         if high - low > 1:
             for q in range(low, high):
+                if theta.known[cloud.row[q]] <= state:
+                    extend_row(theta, cloud.row[q], state + 1, math.inf)
                 weight[q - low] = cloud.mass[q] * theta.rows[cloud.row[q], state]
             p += draw_index(stream, weight[: high - low])
         state = cloud.state[p]

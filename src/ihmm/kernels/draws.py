@@ -13,6 +13,8 @@ from ihmm.kernels._jit import jit
 
 FLOOR = 1e-300
 DECIDED = 1000.0  # 300 more than it takes to reach the floor: logarithms of Gamma(a + 1) never make that up
+SMALL = 0.3  # shape below which rejection on the scale of logarithms is the faster way to a Gamma draw
+CERTAIN = -40.0  # exp(−eˣ) is 1 for all x below
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -68,7 +70,29 @@ def normal(stream):
 @jit
 def log_gamma(stream, shape):
     """Logarithm of a Gamma(shape, 1) draw, right for tiny shapes: log G(a) = log G(a+1) + log(U)/a."""
+    if shape < SMALL:
+        return log_gamma_small(stream, shape)
     return log_gamma_above_one(stream, shape + 1.0) + math.log(1.0 - uniform(stream)) / shape
+
+
+@jit
+def log_gamma_small(stream, shape):
+    """Logarithm of a Gamma(a, 1) draw for small a, Liu, Martin and Syring's method.
+
+    Its density exp(a x − eˣ) is below exp(a x), and for x > 0 below exp(−1 − (1−a) x). Nearly all is to the left of 0,
+    most of it so far that nothing is rejected.
+    """
+    right = shape / (math.e * (1.0 - shape))  # the mass beyond 0, that before being 1
+    while True:
+        u = (1.0 - uniform(stream)) * (1.0 + right)
+        if u <= 1.0:
+            x = math.log(u) / shape
+            if x < CERTAIN or uniform(stream) < math.exp(-math.exp(x)):
+                return x
+        else:
+            x = -math.log(1.0 - uniform(stream)) / (1.0 - shape)
+            if uniform(stream) < math.exp(1.0 + x - math.exp(x)):
+                return x
 
 
 @jit

@@ -11,6 +11,10 @@ import numpy as np
 from ihmm.kernels._jit import jit
 from ihmm.kernels.draws import draw_index, seed_stream
 
+FAINTEST = -700.0  # logarithm of a relative density that is as good as zero
+NOTHING = 1e-300  # probability that is as good as zero beside others that add up to LEAST
+LEAST = 1e-200
+
 
 @jit
 def filter_forward(density, sequence, initial, rows, filtered, log_predictive):
@@ -126,55 +130,127 @@ def most_probable_path(log_density, sequence, log_initial, log_rows, path):
     return total
 
 
+# The beam (Van Gael et al. 2008): the forward filter over the transitions that the slices allow, {(j, k) : π_jk > u_t}.
+# Given the slices all of these weigh the same. There are three ways to it. Each keeps filtered probabilities, on a
+# scale of their own at each step, for the states that are reached: those of step t stand at first[t] … first[t+1] − 1.
+
+
 @jit
-def filter_beam(log_density, sequence, falling, order, slices, faintest, first, state, log_mass):
-    """The forward filter over the transitions that the slices allow, {(j, k) : π_jk > u_t} (Van Gael et al. 2008).
+def filter_beam(log_density, sequence, falling, order, slices, first, state, mass):
+    """The way for beams that allow few transitions, whose rows are read only as far as the slice reaches.
 
     Row j of `falling` holds the probabilities of leaving state j in falling order, `order` the states they lead to; the
-    initial row comes last. So a row is read only as far as the slice reaches. Given the slices all allowed transitions
-    weigh the same. Filtered probabilities are kept for the states that are reached, as logarithms relative to the
-    largest and not below `faintest`: those of step t stand at first[t] … first[t+1] − 1 of `state` and `log_mass`.
-    Returns how many transitions were allowed, or −1 if the slices leave nothing but states that were too faint.
+    initial row comes last. False: the slices lead through states whose probability is too small for a number.
     """
     n_steps, n_states = log_density.shape
-    message = np.full(n_states, -1.0)  # −1: not reached
-    faint = np.empty(n_states)  # logarithms of messages too small for numbers
-    n_allowed = 0
+    message = np.zeros(n_states)  # zero: not reached
+    reached, score = np.empty(n_states + 1, np.int64), np.empty(n_states)
+    first[0] = 0
+    scale = 1.0
+    for t in range(n_steps):
+        begin, n_reached = first[t], 0
+        parent, last = (-1, 0) if sequence[t] >= 0 else (first[t - 1], begin)
+        while parent < last:
+            j, weight = (n_states, 1.0) if parent < 0 else (state[parent], mass[parent] * scale)
+            i = 0
+            while i < n_states and falling[j, i] > slices[t]:
+                k = order[j, i]
+                reached[n_reached] = k
+                n_reached += message[k] == 0.0
+                message[k] += weight
+                i += 1
+            parent += 1
+        if n_reached == 0:
+            return False
+
+        top = -math.inf
+        for i in range(n_reached):
+            score[i] = log_density[t, reached[i]]
+            top = max(top, score[i])
+        total, end = 0.0, begin
+        for i in range(n_reached):
+            k = reached[i]
+            if score[i] - top > FAINTEST:
+                state[end], mass[end] = k, message[k] * math.exp(score[i] - top)
+                total += mass[end]
+                end += mass[end] > NOTHING
+            message[k] = 0.0
+        if total < LEAST:
+            return False
+        scale = 1.0 / total
+        first[t + 1] = end
+    return True
+
+
+@jit
+def filter_wide_beam(density, sequence, rows, slices, first, state, mass):
+    """The way for beams that allow many transitions: all are looked at, on vector units. The initial row comes last.
+
+    False: at some step the states that are reached explain too little of what others would.
+    """
+    n_steps, n_states = density.shape
+    message = np.empty(n_states)
+    begin = end = first[0] = 0
+    scale = 1.0
+    for t in range(n_steps):
+        # Σ_j m_j over the parents j with π_jk > u_t, for every state k: the first parent, then two at a time
+        limit = slices[t]
+        j, weight = (n_states, 1.0) if sequence[t] >= 0 else (state[begin], mass[begin] * scale)
+        for k in range(n_states):
+            message[k] = weight if rows[j, k] > limit else 0.0
+        p = end if sequence[t] >= 0 else begin + 1
+        while p + 1 < end:
+            i, j = state[p], state[p + 1]
+            left, right = mass[p] * scale, mass[p + 1] * scale
+            for k in range(n_states):
+                message[k] += (left if rows[i, k] > limit else 0.0) + (right if rows[j, k] > limit else 0.0)
+            p += 2
+        if p < end:
+            j, weight = state[p], mass[p] * scale
+            for k in range(n_states):
+                message[k] += weight if rows[j, k] > limit else 0.0
+
+        total, begin = 0.0, end
+        for k in range(n_states):
+            state[end], mass[end] = k, message[k] * density[t, k]
+            total += mass[end]
+            end += mass[end] > NOTHING
+        if total < LEAST:
+            return False
+        scale = 1.0 / total
+        first[t + 1] = end
+    return True
+
+
+@jit
+def filter_faint_beam(log_density, sequence, falling, order, slices, first, state, log_mass):
+    """The way for beams that lead through states of next to no probability: as `filter_beam`, but in logarithms."""
+    n_steps, n_states = log_density.shape
+    message = np.full(n_states, -math.inf)
     first[0] = 0
     for t in range(n_steps):
         begin = end = first[t]
         parent, last = (-1, 0) if sequence[t] >= 0 else (first[t - 1], begin)
         while parent < last:
-            j, log_weight = (n_states, 0.0) if parent < 0 else (state[parent], log_mass[parent])
-            weight = math.exp(log_weight)
+            j, weight = (n_states, 0.0) if parent < 0 else (state[parent], log_mass[parent])
             i = 0
             while i < n_states and falling[j, i] > slices[t]:
                 k = order[j, i]
-                if message[k] < 0.0:
-                    message[k], faint[k] = 0.0, -math.inf
+                if message[k] == -math.inf:
                     state[end] = k
                     end += 1
-                message[k] += weight
-                if weight == 0.0:
-                    faint[k] = log_sum(faint[k], log_weight)
+                message[k] = log_sum(message[k], weight)
                 i += 1
-            n_allowed += i
             parent += 1
         top = -math.inf
         for p in range(begin, end):
             k = state[p]
-            log_mass[p] = log_density[t, k] + (math.log(message[k]) if message[k] > 0.0 else faint[k])
-            message[k] = -1.0
+            log_mass[p] = log_density[t, k] + message[k]
             top = max(top, log_mass[p])
-        if begin == end:
-            return -1
-        kept = begin
+            message[k] = -math.inf
         for p in range(begin, end):
-            if log_mass[p] - top >= faintest:
-                state[kept], log_mass[kept] = state[p], log_mass[p] - top
-                kept += 1
-        first[t + 1] = kept
-    return n_allowed
+            log_mass[p] -= top
+        first[t + 1] = end
 
 
 @jit
@@ -184,10 +260,11 @@ def log_sum(a, b):
 
 
 @jit
-def sample_beam(first, state, log_mass, sequence, rows, slices, key, path):
+def sample_beam(first, state, mass, in_logarithms, sequence, rows, slices, key, path):
     """One path backwards: P(s_t = j | s_{t+1} = k) ∝ p(s_t = j | y_1 … y_t, u) where π_jk > u_{t+1}."""
     stream = np.empty(4, np.uint64)
     weight = np.empty(rows.shape[1])
+    nothing = -math.inf if in_logarithms else 0.0
     end = len(path)
     for begin in range(end - 1, -1, -1):
         if sequence[begin] < 0:
@@ -195,12 +272,10 @@ def sample_beam(first, state, log_mass, sequence, rows, slices, key, path):
         seed_stream(stream, key, sequence[begin])
         for t in range(end - 1, begin - 1, -1):
             low, high = first[t], first[t + 1]
-            top = -math.inf
             for p in range(low, high):
                 allowed = t == end - 1 or rows[state[p], path[t + 1]] > slices[t + 1]
-                weight[p - low] = log_mass[p] if allowed else -math.inf
-                top = max(top, weight[p - low])
-            for p in range(high - low):
-                weight[p] = math.exp(weight[p] - top)
+                weight[p - low] = mass[p] if allowed else nothing
+            if in_logarithms:
+                weight[: high - low] = np.exp(weight[: high - low] - weight[: high - low].max())
             path[t] = state[low + draw_index(stream, weight[: high - low])]
         end = begin

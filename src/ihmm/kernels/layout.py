@@ -1,13 +1,12 @@
-"""How arrays lie in memory."""
+"""How tables lie in memory."""
 
 from ihmm.kernels._jit import jit
 
 
 @jit
-def transpose(source, target):
-    """target = sourceᵀ, a few columns at a time so that both stay in the cache."""
+def relate(source, scale, least, target):
+    """A table by state, (K, T), step by step: relative to the scale of each step, and nowhere below `least`."""
     n_rows, n_columns = source.shape
-    for begin in range(0, n_columns, 8):
+    for t in range(n_columns):
         for k in range(n_rows):
-            for t in range(begin, min(begin + 8, n_columns)):
-                target[t, k] = source[k, t]
+            target[t, k] = max(source[k, t] - scale[t], least)

@@ -1,15 +1,19 @@
 """What a sampler is: one way to do Step 1 of the sweep (T15 §3)."""
 
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ihmm._typing import FloatArray, IntArray, Phi
-from ihmm.emissions._base import take
-from ihmm.kernels.layout import transpose
+from ihmm.emissions._base import size, take
+from ihmm.kernels.layout import relate
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.sticks import compact
+
+CELLS = 30_000  # about how many densities are worked on at once: what the cache holds
+LEAST = -700.0  # logarithm of the smallest relative density; exponentials that underflow take ten times as long
 
 
 class Path(NamedTuple):
@@ -66,10 +70,39 @@ def sequence_starts(offsets: IntArray) -> IntArray:
     return starts
 
 
-def by_step(table: FloatArray) -> FloatArray:
-    """A (T, K) table laid out step by step, whichever way the emission made it."""
-    if table.flags.c_contiguous:
-        return table
-    out = np.empty(table.shape)
-    transpose(np.ascontiguousarray(table.T), out)
+def steps_in_cache(n_states: int) -> int:
+    """For how many steps the densities of so many states are worked on at once."""
+    return max(64, CELLS // n_states)
+
+
+def log_densities(model: Model, data: Data, phi: Phi) -> FloatArray:
+    """log f(y_t | φ_k), (T, K), laid out step by step."""
+    out = np.empty((len(data.y), size(phi)))
+    for steps, by_state in in_blocks(model, data, phi):
+        out[steps] = by_state.T
+    return out
+
+
+def relative_densities(model: Model, data: Data, phi: Phi) -> FloatArray:
+    """f(y_t | φ_k), (T, K), relative to the largest at each step."""
+    out = np.empty((len(data.y), size(phi)))
+    for steps, by_state in in_blocks(model, data, phi):
+        out[steps] = densities(by_state, by_state.max(axis=0))
+    return out
+
+
+def in_blocks(model: Model, data: Data, phi: Phi) -> Iterator[tuple[slice, FloatArray]]:
+    """Logarithms of densities by state, (K, B), of one block of steps after the other."""
+    block = steps_in_cache(size(phi))
+    for begin in range(0, len(data.y), block):
+        steps = slice(begin, begin + block)
+        yield steps, np.ascontiguousarray(model.log_density(data, phi, steps).T)
+
+
+def densities(by_state: FloatArray, log_scale: FloatArray) -> FloatArray:
+    """f(y_t | φ_k) / scale_t, (T, K), from a (K, T) table of logarithms; zero where it would be below e^LEAST."""
+    out = np.empty(by_state.shape[::-1])
+    relate(by_state, log_scale, LEAST, out)
+    np.exp(out, out=out)
+    out -= np.exp(LEAST)
     return out

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import take
-from ihmm.kernels.forward_backward import filter_beam, sample_beam
+from ihmm.kernels.forward_backward import filter_beam, filter_faint_beam, filter_wide_beam, sample_beam
 from ihmm.model import Data, Draw, Model
-from ihmm.samplers._base import PassInfo, Path, by_step, finish, sequence_starts
+from ihmm.samplers._base import PassInfo, Path, finish, log_densities, relative_densities, sequence_starts
 from ihmm.sticks import extend_phi, open_below
 
 SMALLEST = 1e-250  # slice, so that sticks always stop breaking
-FAINTEST = -700.0  # logarithm of a filtered probability worth keeping, unless the slices leave nothing else
+WIDE = 14  # one allowed transition costs about as much as so many that are looked at on vector units
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,44 @@ class Beam:
         n_states = int(theta.size[0])
         phi = take(extend_phi(model.emission, phi_key, draw.phi, n_states), np.arange(n_states))
         rows = np.roll(theta.rows[: n_states + 1, :n_states], -1, axis=0)  # the initial row last
-        order = np.argsort(-rows, axis=1)
-        falling = np.take_along_axis(rows, order, axis=1)
 
-        log_density = by_step(model.log_density(data, phi))
-        messages = empty_messages(*log_density.shape)
-        if filter_beam(log_density, sequence, falling, order, slices, FAINTEST, *messages) < 0:
-            filter_beam(log_density, sequence, falling, order, slices, -np.inf, *messages)
+        wide = is_wide(rows, slices, draw.states, sequence)
+        messages, in_logarithms = filter_allowed(model, data, phi, sequence, rows, slices, wide)
         path = np.empty_like(draw.states)
-        sample_beam(*messages, sequence, rows, slices, backward_key, path)
+        sample_beam(*messages, in_logarithms, sequence, rows, slices, backward_key, path)
         return finish(path, draw.states, theta, np.arange(n_states), phi, draw)
 
 
-def empty_messages(n_steps: int, n_states: int) -> tuple[IntArray, IntArray, FloatArray]:
+Messages = tuple[IntArray, IntArray, FloatArray]
+
+
+def is_wide(rows: FloatArray, slices: FloatArray, path: IntArray, sequence: IntArray) -> bool:
+    """Whether the slices allow so many transitions that it is faster to look at all of them: in how many ways a step of
+    the present path could go on is counted at some of the steps."""
+    some = slice(None, None, 1 + len(path) // 200)
+    parents = np.where(sequence >= 0, -1, np.roll(path, 1))[some]  # −1: the initial row, which comes last
+    allowed = (rows[parents] > slices[some, None]).sum(axis=1)
+    return bool(WIDE * allowed.mean() > rows.shape[1])
+
+
+def filter_allowed(
+    model: Model, data: Data, phi: Phi, sequence: IntArray, rows: FloatArray, slices: FloatArray, wide: bool
+) -> tuple[Messages, bool]:
+    """Filtered probabilities over the transitions that the slices allow, by the first way that gets through; also
+    whether they are logarithms."""
+    messages = empty_messages(len(slices), rows.shape[1])
+    if wide and filter_wide_beam(relative_densities(model, data, phi), sequence, rows, slices, *messages):
+        return messages, False
+    order = np.argsort(-rows, axis=1)
+    falling = np.take_along_axis(rows, order, axis=1)
+    narrow = log_densities(model, data, phi), sequence, falling, order, slices
+    if filter_beam(*narrow, *messages):
+        return messages, False
+    filter_faint_beam(*narrow, *messages)
+    return messages, True
+
+
+def empty_messages(n_steps: int, n_states: int) -> Messages:
     """Room for the filtered probabilities of all states at all steps; pages that are not reached are never touched."""
     size = n_states * n_steps
     return np.empty(n_steps + 1, np.int64), np.empty(size, np.int32), np.empty(size)

@@ -8,7 +8,7 @@ from ihmm.emissions._base import take
 from ihmm.kernels.forward_backward import filter_forward, sample_backward
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import PassInfo, Path, by_step, finish, sequence_starts
+from ihmm.samplers._base import PassInfo, Path, finish, relative_densities, sequence_starts
 from ihmm.sticks import extend_phi, open_below
 
 
@@ -31,8 +31,7 @@ class Blocked:
         initial, rows = theta.rows[0, :n_states], np.ascontiguousarray(theta.rows[1 : n_states + 1, :n_states])
         sequence = sequence_starts(data.offsets)
 
-        log_density = model.log_density(data, phi)
-        density = by_step(np.exp(log_density - log_density.max(axis=1, keepdims=True)))
+        density = relative_densities(model, data, phi)
         filtered = np.empty_like(density)
         filter_forward(density, sequence, initial, rows, filtered, np.empty(len(density)))
         path = np.empty_like(draw.states)

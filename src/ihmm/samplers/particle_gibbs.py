@@ -21,10 +21,10 @@ from ihmm.kernels.csmc import Cloud, Density
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import PassInfo, Path, by_step, finish
+from ihmm.samplers._base import PassInfo, Path, densities, finish, steps_in_cache
 from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
 
-BLOCK, CELLS = 4000, 50_000  # most steps, and about how many densities, held at once: what the cache holds
+BLOCK = 4000  # most steps whose densities are held at once
 MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
 
 
@@ -97,7 +97,7 @@ class ParticleGibbs:
             theta = open_state(theta, job.after)
 
         stream = np.empty(4, np.uint64)
-        block = min(BLOCK, max(64, CELLS // size(known)))
+        block = min(BLOCK, steps_in_cache(size(known)))
         t = 0
         while t < len(reference):
             stop, begin = min(t + block, len(reference)), t
@@ -206,12 +206,10 @@ def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, theta: 
     else:
         top = np.maximum(explicit.max(axis=0), log_marginal) if n_explicit else log_marginal
         marginal = np.exp(log_marginal - top)
-    explicit -= top
     log_tail -= log_marginal
     column_of = np.full(len(theta.beta), -1)
     column_of[n_explicit : len(table)] = np.arange(len(log_tail))
-    np.exp(explicit, out=explicit)
-    return Density(begin, by_step(explicit.T), marginal, column_of, log_tail)
+    return Density(begin, densities(explicit, top), marginal, column_of, log_tail)
 
 
 def add_column(density: Density, state: int, log_ratio: FloatArray) -> Density:
