@@ -18,6 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ihmm import _checks
+from ihmm._threads import processors
 from ihmm._typing import Array
 from ihmm.model import Data, Job, Result
 
@@ -65,6 +66,13 @@ class Cluster:
         self._lock = Lock()
         self._y: Array | None = None
         self._kept: dict[tuple[int, int], Future[Data]] = {}
+
+    @property
+    def threads(self) -> int:
+        return processors()
+
+    def parts(self, n_steps: int) -> int:
+        return self.size
 
     def over(self, function: Callable[[Data, Job], Result], data: Data, jobs: Sequence[Job]) -> list[Result]:
         from dask.distributed import KilledWorker

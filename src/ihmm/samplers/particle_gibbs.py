@@ -68,13 +68,13 @@ class ParticleGibbs:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
         theta, order = self.open(model, draw, stick_key)
         known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
-        reference = np.argsort(order)[draw.states]
-
-        path = reference.copy()
+        path = reference = small(np.argsort(order))[draw.states]
         renew = partial(self.renew, keys, model, theta, known)
         for stretches in whole_sequences(data) if self.block_size is None else blocks(rng, data, self.block_size):
             jobs = [Job.of(stretch, path) for stretch in stretches]
-            for job, renewed in zip(jobs, data.team.over(renew, data, jobs), strict=True):
+            results = data.team.over(renew, data, jobs)
+            path = path.astype(max([path.dtype, *(renewed.dtype for renewed in results)]))
+            for job, renewed in zip(jobs, results, strict=True):
                 path[job.begin : job.end] = renewed
 
         # whoever opens a state finds the same, so here are once more those that the path visits
@@ -162,13 +162,14 @@ class Job(NamedTuple):
     def of(cls, stretch: Stretch, path: IntArray) -> "Job":
         begin, end, starts, numbers, continues, is_continued = stretch
         before, after = int(path[begin - 1]) if continues else -1, int(path[end]) if is_continued else -1
-        return cls(begin, end, starts, numbers, small(path[begin:end]), before, after)
+        return cls(begin, end, starts, numbers, path[begin:end], before, after)
 
 
 def whole_sequences(data: Data) -> list[list[Stretch]]:
     """All sequences in one round, shared among the team."""
     offsets = data.offsets
-    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, offsets[-1], data.team.size + 1)))
+    ends = np.linspace(0, offsets[-1], data.team.parts(len(data.y)) + 1)
+    cuts = np.unique(np.searchsorted(offsets, ends))
     return [
         [
             Stretch(int(offsets[i]), int(offsets[j]), offsets[i:j] - offsets[i], np.arange(i, j))
