@@ -70,7 +70,7 @@ class Stretch(Protocol):
 
 
 PIECE = 2**16  # steps that are summed up together, whoever does it
-JOB = 50_000  # steps worked on at a time: few enough that the allocator keeps their arrays for those that come next
+JOB = 50_000  # steps worked on at a time: few enough that threads are done at about the same time
 
 Job = TypeVar("Job", bound=Stretch)
 Result = TypeVar("Result")

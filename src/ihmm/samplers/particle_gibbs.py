@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm import _checks
+from ihmm._memory import keep_memory
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import size, take
 from ihmm.kernels import csmc
@@ -24,7 +25,8 @@ from ihmm.priors import FinitePrior
 from ihmm.samplers._base import PassInfo, Path, by_step, finish
 from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
 
-BLOCK, CELLS = 4000, 50_000  # most steps, and about how many densities, held at once: what the cache holds
+BLOCK, CELLS = 16_000, 200_000  # most steps, and about how many densities, held at once: between two blocks threads
+# wait for the interpreter's lock, so they are as large as the cache allows
 MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
 
 
@@ -84,6 +86,7 @@ class ParticleGibbs:
 
     def renew(self, keys: list[np.uint64], model: Model, theta: Theta, known: Phi, data: Data, job: "Job") -> IntArray:
         """New states for the steps of a job; `data` has those steps only."""
+        keep_memory()
         phi_key, forward_key, backward_key = keys
         theta, phi, reference = copy_theta(theta), known, job.reference.astype(np.int64)
         sequence = np.full(len(reference), -1)
