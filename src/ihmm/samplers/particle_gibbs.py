@@ -25,8 +25,9 @@ from ihmm.priors import FinitePrior
 from ihmm.samplers._base import PassInfo, Path, by_step, finish
 from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
 
-BLOCK, CELLS = 16_000, 200_000  # most steps, and about how many densities, held at once: between two blocks threads
-# wait for the interpreter's lock, so they are as large as the cache allows
+# Most steps, and about how many densities, held at once. Between two blocks threads wait for the interpreter's lock, so
+# there are to be few of them.
+BLOCK, CELLS = 16_000, 200_000
 MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
 
 
