@@ -2,26 +2,33 @@
 
     python benchmarks/scale.py [--steps 1000000]
 
-What is compared is timed in the same run, in turns; draws are checked to be the same whoever made them.
+What is compared is timed in the same run, in turns, and printed with its goal; draws are checked to be the same whoever
+made them.
 """
 
 import argparse
 import pickle
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 from bench import report
 
 import ihmm
-from ihmm.gibbs import initial_draw, sweep
-from ihmm.model import Data, Draw, Model, Team, Threads
-from ihmm.sticks import open_theta
+from ihmm.emissions import Emission
+from ihmm.gibbs import initial_draw, resample_globals, sweep
+from ihmm.model import Data, Draw, Model, Result, Team, Threads
+from ihmm.samplers import Path
+from ihmm.samplers.particle_gibbs import Job
 
 STATES = 8
+SPEED_UP = 1.7  # goal of two threads, or two processes, beside one
+NETWORK = 1e9  # bytes a second
 
 
 def main() -> None:
@@ -32,27 +39,30 @@ def main() -> None:
     growth()
     teams(200, steps // 200)
     messages()
+    plan()
 
 
 def long_series(steps: int) -> None:
     """One sequence, short and long: the time per step should not rise."""
     print(f"A sweep over one sequence, {STATES} states, N = 10")
     short, long = (prepare([size], STATES) for size in (10_000, steps))
-    times = in_turns(3, *(partial(one_sweep, *case) for case in (short, long)))
+    times = in_turns(3, *(partial(one_sweep, *case) for case in (short, long)), clock=time.process_time)
     for size, seconds in zip((10_000, steps), times, strict=True):
         print(f"  T = {size:>9,d}: {1e3 * seconds:9.2f} ms, {1e9 * seconds / size / 10:5.2f} ns a particle-step")
     ratio = times[1] / (times[0] * steps / 10_000)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"  long / (short × {steps // 10_000}) = {ratio:.2f}; peak memory of this process {peak:.2f} GB")
+    print(
+        f"  long / (short × {steps // 10_000}) = {ratio:.2f} (goal ≤ 1.05); peak memory of this process {peak:.2f} GB"
+    )
 
 
 def growth() -> None:
     """Slopes of log time against log size: 1 is linear."""
-    print("\nGrowth of one sweep, ms (slope of log time in log size; 1 is linear)")
+    print("\nGrowth of one sweep: slope of log time in log size (1 is linear), and ms")
 
     def ms(lengths: list[int], n_states: int = STATES, n_particles: int = 10) -> float:
         case = prepare(lengths, n_states)
-        return 1e3 * in_turns(9, partial(one_sweep, *case, n_particles))[0]
+        return 1e3 * in_turns(9, partial(one_sweep, *case, n_particles), clock=time.process_time)[0]
 
     report("T", [4000, 16000, 64000, 256000], lambda size: ms([size]))
     report("N", [10, 40, 160, 640], lambda size: ms([4000], n_particles=size))
@@ -74,23 +84,79 @@ def teams(n_sequences: int, length: int) -> None:
         ]
     for name, seconds, result in zip(members, times, results, strict=True):
         same = all(np.array_equal(a, b) for a, b in zip(flat(result), flat(results[0]), strict=True))
-        print(f"  {name:<20} {1e3 * seconds:8.1f} ms   {times[0] / seconds:4.2f} ×   the same draw: {same}")
+        goal = "" if name == "1 thread" else f"(goal ≥ {SPEED_UP})"
+        print(f"  {name:<20} {1e3 * seconds:8.1f} ms   {times[0] / seconds:4.2f} × {goal:<12} the same draw: {same}")
+    at_best = ceiling([length] * (n_sequences // 2))
+    print(f"  What the machine gives: two processes, each with half of the sequences to itself, {at_best:.2f} ×")
 
     print(f"\nA sweep over one sequence of {length * n_sequences:,d} steps in blocks of 20,000")
     model, data, draw = prepare([length * n_sequences], STATES)
     sampler = ihmm.ParticleGibbs(block_size=20_000)
     cases = [partial(one_sweep, model, data._replace(team=Threads(n)), draw, sampler=sampler) for n in (1, 2)]
-    times = in_turns(5, *cases)
-    print(f"  1 thread {1e3 * times[0]:.1f} ms, 2 threads {1e3 * times[1]:.1f} ms: {times[0] / times[1]:.2f} ×")
+    one, two = in_turns(5, *cases)
+    print(f"  1 thread {1e3 * one:.1f} ms, 2 threads {1e3 * two:.1f} ms: {one / two:.2f} × (goal ≥ {SPEED_UP})")
+
+
+def ceiling(lengths: list[int]) -> float:
+    """How much faster two processes that know nothing of each other do twice the work than one would."""
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        turns = [[max(pool.map(seconds_of_a_sweep, [lengths] * n)) for n in (1, 2)] for _ in range(3)]
+    alone, together = np.median(turns, axis=0)
+    return float(2 * alone / together)
+
+
+def seconds_of_a_sweep(lengths: list[int]) -> float:
+    return in_turns(15, partial(one_sweep, *prepare(lengths, STATES)))[0]
 
 
 def messages() -> None:
     """What is sent to a worker for its part of a sweep, and what comes back."""
-    print("\nBytes between this process and a worker in one sweep, beside a byte a step each way")
-    for n_states in (8, 64, 256):
-        model, _, draw = prepare([20_000], n_states)
-        theta, order = open_theta(draw, model.prior, np.uint64(1), 1e-3)
-        print(f"  K = {n_states:3d}: {len(pickle.dumps((theta, draw.phi, order))):,d} out")
+    print("\nBytes between this process and a worker in one sweep: parameters, then a step's share of the path")
+    for n_columns, n_states in [(1, 8), (1, 64), (1, 256), (3, 64), (10, 64)]:
+        sent = Traffic.of(*prepare([200 * n_states], n_states, n_columns))
+        name = f"K = {n_states:3d}, " + ("normal means" if n_columns == 1 else f"normal rows of {n_columns}")
+        print(f"  {name:<24} {sent.parameters:9,d} + {sent.out:.2f} a step out, {sent.back:.2f} a step back")
+
+
+def plan(steps: float = 1e9, workers: int = 100, n_states: int = 20) -> None:
+    """What a sweep would take on a cluster, by what is measured here."""
+    model, data, draw = prepare([10_000] * 20, n_states)
+    path, _ = ihmm.ParticleGibbs().resample_states(np.random.default_rng(2), data, model, draw)
+    tasks = partial(one_pass, model, data, draw), partial(the_rest, model, data, path, draw)
+    a, b = (seconds / len(data.y) for seconds in in_turns(9, *tasks, clock=time.process_time))
+    traffic = Traffic.of(model, data, draw)
+    print(f"\nPast this machine: {steps:.0e} steps, {workers} workers, {n_states} states, {NETWORK:.0e} bytes a second")
+    print(f"  a = {1e9 * a:.0f} ns a step of the pass, b = {1e9 * b:.1f} ns of the rest, on one thread")
+    parts = {
+        "the pass": steps * a / workers,
+        "the rest, on one thread": steps * b,
+        "the path": steps * (traffic.out + traffic.back) / NETWORK,
+        "parameters": workers * traffic.parameters / NETWORK,
+    }
+    print("  " + ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts.items()), end="")
+    print(f": {sum(parts.values()):.1f} s a sweep, {steps * (a + b):.0f} s on one thread")
+
+
+class Traffic:
+    """A team of one that counts what would be sent: bytes of parameters, and bytes a step out and back."""
+
+    threads = 1
+    parameters, out, back = 0, 0.0, 0.0
+
+    @classmethod
+    def of(cls, model: Model, data: Data, draw: Draw) -> "Traffic":
+        team = cls()
+        one_sweep(model, data._replace(team=team), draw)
+        return team
+
+    def parts(self, n_steps: int) -> int:
+        return 1
+
+    def over(self, function: Callable[[Data, Job], Result], data: Data, jobs: Sequence[Job]) -> list[Result]:
+        results = Threads().over(function, data, jobs)
+        self.parameters = len(pickle.dumps(function))
+        self.out, self.back = (len(pickle.dumps(sent)) / len(data.y) for sent in (jobs[0].reference, results[0]))
+        return results
 
 
 @contextmanager
@@ -108,13 +174,17 @@ def dask_workers(n: int) -> Iterator[dict[str, Team]]:
         yield {f"Dask, {n} processes": ihmm.distributed.Cluster(client)}
 
 
-def prepare(lengths: list[int], n_states: int) -> tuple[Model, Data, Draw]:
+def prepare(lengths: list[int], n_states: int, n_columns: int = 1) -> tuple[Model, Data, Draw]:
     """A chain at rest on states 2 apart that stay with probability 0.95."""
     rng = np.random.default_rng(1)
     total = sum(lengths)
     states = np.cumsum(np.where(rng.random(total) < 0.95, 0, rng.integers(1, n_states, total))) % n_states
     y = 2.0 * states + 0.5 * rng.standard_normal(total)
-    model = Model(ihmm.NormalMean(noise=0.5, mean=n_states, scale=n_states), ihmm.HDPPrior(gamma=1.0))
+    emission: Emission = ihmm.NormalMean(noise=0.5, mean=n_states, scale=n_states)
+    if n_columns > 1:
+        y = y[:, None] + rng.standard_normal((total, n_columns))
+        emission = ihmm.MultivariateNormal(n_columns, mean=n_states, strength=1 / n_states**2)
+    model = Model(emission, ihmm.HDPPrior(gamma=1.0))
     data = model.observe(np.split(y, np.cumsum(lengths)[:-1]))
     return model, data, initial_draw(rng, data, model, states)
 
@@ -125,14 +195,23 @@ def one_sweep(
     sweep(np.random.default_rng(2), data, model, draw, sampler or ihmm.ParticleGibbs(n_particles))
 
 
-def in_turns(repeats: int, *tasks: Callable[[], None]) -> list[float]:
-    """Median seconds of each task, one after the other and round again."""
+def one_pass(model: Model, data: Data, draw: Draw) -> None:
+    ihmm.ParticleGibbs().resample_states(np.random.default_rng(2), data, model, draw)
+
+
+def the_rest(model: Model, data: Data, path: Path, draw: Draw) -> None:
+    resample_globals(np.random.default_rng(2), data, model, path, draw.hyper)
+
+
+def in_turns(repeats: int, *tasks: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> list[float]:
+    """Median seconds of each task, one after the other and round again. The processor's time, of one thread, is the
+    steadier clock on a machine that does something else too."""
     seconds = np.empty((repeats + 1, len(tasks)))
     for i in range(repeats + 1):
         for j, task in enumerate(tasks):
-            begin = time.perf_counter()
+            begin = clock()
             task()
-            seconds[i, j] = time.perf_counter() - begin
+            seconds[i, j] = clock() - begin
     return [float(value) for value in np.median(seconds[1:], axis=0)]
 
 

@@ -53,6 +53,7 @@ def assert_same_draws(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
 @pytest.mark.parametrize("sampler", [ParticleGibbs(), ParticleGibbs(block_size=4)])
 def test_sequences_and_blocks_on_threads_of_their_own_change_nothing(sampler, monkeypatch, tmp_path):
     monkeypatch.setattr("ihmm.chain.STEPS_PER_THREAD", 4)
+    monkeypatch.setattr("ihmm.model.PIECE", 7)
     y = [Y, Y[::-1], Y]
     settings = {"sampler": sampler, "draws": 10, "tune": 5, "chains": 1, "seed": 7} | QUIET
     one = ihmm.sample(MODEL, y, cores=1, **settings)
@@ -62,6 +63,15 @@ def test_sequences_and_blocks_on_threads_of_their_own_change_nothing(sampler, mo
     ):
         np.testing.assert_array_equal(one.states, other.states)
         np.testing.assert_array_equal(one.traces["log_joint"], other.traces["log_joint"])
+
+
+@pytest.mark.parametrize("init", [3, 300])  # the second path needs more than a byte a step
+def test_the_size_of_jobs_changes_nothing(init, monkeypatch):
+    y = [np.tile(Y, 20), np.tile(Y[::-1], 30)]
+    settings = {"draws": 5, "tune": 0, "moves": (), "chains": 1, "seed": 7, "init": init} | QUIET
+    one = ihmm.sample(MODEL, y, cores=1, **settings)
+    monkeypatch.setattr("ihmm.model.JOB", 100)
+    assert_same_draws(ihmm.sample(MODEL, y, cores=1, **settings), one)
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])

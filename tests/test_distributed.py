@@ -73,11 +73,13 @@ def test_a_worker_that_is_killed_is_not_missed(client):
             time.sleep(0.5)
             os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
 
+    expected = ihmm.sample(MODEL, series(), cores=1, **settings)
+    team = distributed.Cluster(client)
     killer = threading.Thread(target=kill_one_after_the_other)
     killer.start()
-    survived = ihmm.sample(MODEL, series(), team=distributed.Cluster(client), **settings)
+    survived = ihmm.sample(MODEL, series(), team=team, **settings)
     killer.join()
-    assert_same(survived, ihmm.sample(MODEL, series(), cores=1, **settings))
+    assert_same(survived, expected)
 
 
 def test_a_cluster_that_keeps_failing_is_given_up():

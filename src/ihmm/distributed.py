@@ -9,15 +9,13 @@ state, so the draws are, bit for bit, those of one thread on one machine, howeve
 worker that is lost was doing is done by another.
 """
 
-import ctypes
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
-from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ihmm import _checks
+from ihmm._threads import processors
 from ihmm._typing import Array
 from ihmm.model import Data, Job, Result
 
@@ -25,24 +23,7 @@ if TYPE_CHECKING:
     from dask.distributed import Client, Future
 
 ATTEMPTS = 10  # at one sweep, before a cluster that loses its workers is given up
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 PATIENCE = 60.0  # seconds to wait for a worker when there is none
-
-
-def work(function: Callable[[Data, Job], Result], data: Data, job: Job) -> Result:
-    """What a worker does."""
-    keep_memory()
-    return function(data, job)
-
-
-@cache
-def keep_memory() -> None:
-    """Dask has the allocator of its workers give memory back at once. A pass takes and frees the same few arrays over
-    and over; getting them anew from the system would cost more than the pass."""
-    with suppress(OSError, AttributeError):  # not on Linux
-        allocator = ctypes.CDLL("libc.so.6")
-        allocator.mallopt(M_TRIM_THRESHOLD, 256 << 20)
-        allocator.mallopt(M_MMAP_THRESHOLD, 32 << 20)
 
 
 class Cluster:
@@ -66,13 +47,20 @@ class Cluster:
         self._y: Array | None = None
         self._kept: dict[tuple[int, int], Future[Data]] = {}
 
+    @property
+    def threads(self) -> int:
+        return processors()
+
+    def parts(self, n_steps: int) -> int:
+        return self.size
+
     def over(self, function: Callable[[Data, Job], Result], data: Data, jobs: Sequence[Job]) -> list[Result]:
         from dask.distributed import KilledWorker
 
         results: dict[int, Result] = {}
         for _ in range(ATTEMPTS):
             todo = [i for i in range(len(jobs)) if i not in results]
-            tasks = [self.client.submit(work, function, self._place(data, jobs[i]), jobs[i], pure=False) for i in todo]
+            tasks = [self.client.submit(function, self._place(data, jobs[i]), jobs[i], pure=False) for i in todo]
             for i, task in zip(todo, tasks, strict=True):
                 try:
                     results[i] = task.result()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm._typing import IntArray
+from ihmm._typing import IntArray, Phi
 from ihmm.kernels.conditionals import HyperPriors, resample_transitions
 from ihmm.kernels.counts import count_transitions
 from ihmm.model import Data, Draw, Hyper, Model, Prior, Transitions
@@ -83,8 +83,12 @@ def resample_globals(
         phi = model.resample_phi(rng, data, path.states, n_states, path.phi)
     transitions = Transitions(beta, rows[0], rows[1:])
     draw = Draw(path.states, transitions, phi, Hyper(gamma, concentration, stickiness), components)
-    log_transitions = float((counts * np.log(rows[:, :-1])).sum())
-    return draw, log_transitions + float(model.log_density_at(data, path.states, phi).sum())
+    return draw, float((counts * np.log(rows[:, :-1])).sum()) + log_likelihood(data, model, path.states, phi)
+
+
+def log_likelihood(data: Data, model: Model, states: IntArray, phi: Phi) -> float:
+    """log p(y | s, φ)."""
+    return sum(data.by_piece(lambda piece: float(model.log_density_at(data.take(piece), states[piece], phi).sum())))
 
 
 def hyper_priors(prior: Prior) -> HyperPriors:

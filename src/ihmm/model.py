@@ -1,5 +1,6 @@
 """The model, the data as it sees them, and one draw of everything unknown."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -68,6 +69,9 @@ class Stretch(Protocol):
     def end(self) -> int: ...
 
 
+PIECE = 2**16  # steps that are summed up together, whoever does it
+JOB = 50_000  # steps worked on at a time: few enough that threads are done at about the same time
+
 Job = TypeVar("Job", bound=Stretch)
 Result = TypeVar("Result")
 
@@ -76,7 +80,13 @@ class Team(Protocol):
     """Those who work on the data of a chain at the same time."""
 
     @property
-    def size(self) -> int: ...
+    def threads(self) -> int:
+        """How many threads this process itself may use."""
+        ...
+
+    def parts(self, n_steps: int) -> int:
+        """Into how many parts so many steps are best cut."""
+        ...
 
     def over(self, function: "Callable[[Data, Job], Result]", data: "Data", jobs: Sequence[Job]) -> list[Result]:
         """The function of every job and the part of the data that it is about, in order."""
@@ -87,10 +97,13 @@ class Team(Protocol):
 class Threads:
     """Threads of this process."""
 
-    size: int = 1
+    threads: int = 1
+
+    def parts(self, n_steps: int) -> int:
+        return self.threads * math.ceil(n_steps / (self.threads * JOB))
 
     def over(self, function: "Callable[[Data, Job], Result]", data: "Data", jobs: Sequence[Job]) -> list[Result]:
-        return list(in_threads(lambda job: function(data.take(slice(job.begin, job.end)), job), jobs, self.size))
+        return list(in_threads(lambda job: function(data.take(slice(job.begin, job.end)), job), jobs, self.threads))
 
 
 class Data(NamedTuple):
@@ -120,6 +133,11 @@ class Data(NamedTuple):
         missing = self.missing[steps] if self.missing is not None else None
         with_past = (self.with_past[0][steps], self.with_past[1][steps]) if self.with_past is not None else None
         return Data(y, np.array([0, len(y)]), log_marginal, missing, with_past)
+
+    def by_piece(self, function: Callable[[slice], Result]) -> list[Result]:
+        """The function of consecutive pieces of the steps, which are the same for every team, in order."""
+        pieces = [slice(i, i + PIECE) for i in range(0, len(self.y), PIECE)]
+        return list(in_threads(function, pieces, min(self.team.threads, len(pieces))))
 
     @property
     def seen(self) -> Array:

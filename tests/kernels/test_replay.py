@@ -165,3 +165,25 @@ def test_a_pass_returns_a_path_over_states_named_without_gaps_and_a_beta_that_su
         assert 0 <= info.update_rate <= 1
         assert path.beta.min() > 0
         assert path.beta.sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("block_size", [None, 200])
+def test_a_path_that_outgrows_a_byte_a_step_on_its_way_arrives_as_it_was(block_size):
+    arrived = {}
+
+    class Watched(Threads):
+        def over(self, function, data, jobs):
+            results = super().over(function, data, jobs)
+            arrived.update((job.begin, renewed) for job, renewed in zip(jobs, results, strict=True))
+            return results
+
+    model = Model(NormalMean(noise=5.0, scale=3.0), HDPPrior(gamma=100.0, concentration=100.0))
+    data = model.observe(series([600, 700]))._replace(team=Watched())
+    rng = np.random.default_rng(1)
+    draw = initial_draw(rng, data, model, np.arange(1300) % 250)
+    sampler = ParticleGibbs(6, proposal="prior", block_size=block_size)  # which opens states only when it gets there
+    path, _ = sampler.resample_states(rng, data, model, draw)
+    sent = np.concatenate([arrived[begin] for begin in sorted(arrived)])
+    assert sent.max() > 255
+    pairs = np.unique(np.stack([sent.astype(np.int64), path.states]), axis=1)
+    assert len(np.unique(sent)) == len(np.unique(path.states)) == pairs.shape[1]

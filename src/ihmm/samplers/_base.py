@@ -55,10 +55,10 @@ def finish(
     `order` says which state of the draw, or which fresh one after those, stands in the first columns of θ; `phi` has
     the parameters by column.
     """
-    update_rate = float(np.mean(path != reference))
+    update_rate = np.count_nonzero(path != reference) / len(path)
     rank = np.arange(theta.size[0])
     rank[: len(order)] = order
-    states, beta, kept = compact(path, theta, rank)
+    states, beta, kept = compact(path.astype(np.int64, copy=False), theta, rank)
     n_born = int((rank[kept] >= draw.n_states).sum())
     return Path(states, beta, take(phi, kept)), PassInfo(int(theta.size[2]), n_born, update_rate)
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm import _checks
+from ihmm._memory import keep_memory
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import size, take
 from ihmm.kernels import csmc
@@ -21,10 +22,12 @@ from ihmm.kernels.csmc import Cloud, Density
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import PassInfo, Path, densities, finish, steps_in_cache
+from ihmm.samplers._base import PassInfo, Path, densities, finish
 from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
 
-BLOCK = 4000  # most steps whose densities are held at once
+# Most steps, and about how many densities, held at once. Between two blocks threads wait for the interpreter's lock, so
+# there are to be few of them.
+BLOCK, CELLS = 16_000, 200_000
 MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
 
 
@@ -68,13 +71,13 @@ class ParticleGibbs:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
         theta, order = self.open(model, draw, stick_key)
         known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
-        reference = np.argsort(order)[draw.states]
-
-        path = reference.copy()
+        path = reference = small(np.argsort(order))[draw.states]
         renew = partial(self.renew, keys, model, theta, known)
         for stretches in whole_sequences(data) if self.block_size is None else blocks(rng, data, self.block_size):
             jobs = [Job.of(stretch, path) for stretch in stretches]
-            for job, renewed in zip(jobs, data.team.over(renew, data, jobs), strict=True):
+            results = data.team.over(renew, data, jobs)
+            path = path.astype(max([path.dtype, *(renewed.dtype for renewed in results)]))
+            for job, renewed in zip(jobs, results, strict=True):
                 path[job.begin : job.end] = renewed
 
         # whoever opens a state finds the same, so here are once more those that the path visits
@@ -84,6 +87,7 @@ class ParticleGibbs:
 
     def renew(self, keys: list[np.uint64], model: Model, theta: Theta, known: Phi, data: Data, job: "Job") -> IntArray:
         """New states for the steps of a job; `data` has those steps only."""
+        keep_memory()
         phi_key, forward_key, backward_key = keys
         theta, phi, reference = copy_theta(theta), known, job.reference.astype(np.int64)
         sequence = np.full(len(reference), -1)
@@ -97,7 +101,7 @@ class ParticleGibbs:
             theta = open_state(theta, job.after)
 
         stream = np.empty(4, np.uint64)
-        block = min(BLOCK, steps_in_cache(size(known)))
+        block = min(BLOCK, max(64, CELLS // size(known)))
         t = 0
         while t < len(reference):
             stop, begin = min(t + block, len(reference)), t
@@ -162,13 +166,14 @@ class Job(NamedTuple):
     def of(cls, stretch: Stretch, path: IntArray) -> "Job":
         begin, end, starts, numbers, continues, is_continued = stretch
         before, after = int(path[begin - 1]) if continues else -1, int(path[end]) if is_continued else -1
-        return cls(begin, end, starts, numbers, small(path[begin:end]), before, after)
+        return cls(begin, end, starts, numbers, path[begin:end], before, after)
 
 
 def whole_sequences(data: Data) -> list[list[Stretch]]:
     """All sequences in one round, shared among the team."""
     offsets = data.offsets
-    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, offsets[-1], data.team.size + 1)))
+    ends = np.linspace(0, offsets[-1], data.team.parts(len(data.y)) + 1)
+    cuts = np.unique(np.searchsorted(offsets, ends))
     return [
         [
             Stretch(int(offsets[i]), int(offsets[j]), offsets[i:j] - offsets[i], np.arange(i, j))
