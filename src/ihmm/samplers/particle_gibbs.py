@@ -41,7 +41,7 @@ class ParticleGibbs:
         N, the reference included. 10 is enough for most data (T15 §4); at least 2.
     proposal
         ``"posterior"`` scores states by how well they explain the next observation; ``"prior"`` follows the
-        transitions only and weighs afterwards: cheaper when there are many states, slower to mix.
+        transitions only and weighs afterwards: slower to mix, for comparison.
     ancestor_sampling
         Let the reference change its past at every step. False gives plain particle Gibbs, for comparison.
     threshold
