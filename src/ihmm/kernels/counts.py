@@ -65,6 +65,16 @@ def log_rise(x, n):
 
 
 @jit
+def log_half_step(x):
+    """log Γ(x + ½) − log Γ(x), by its series where that is right to the last digits."""
+    if x < 32.0:
+        return math.lgamma(x + 0.5) - math.lgamma(x)
+    inverse = 1.0 / x
+    square = inverse * inverse
+    return 0.5 * math.log(x) - inverse * (1.0 / 8.0 - square * (1.0 / 192.0 - square / 640.0))
+
+
+@jit
 def log_ratio(i, a):
     """log Γ(i) − log Γ(a + i) for i ≥ 16, by Stirling's series: lgamma would lose a ≪ 1 to cancellation."""
     i = float(i)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ihmm.kernels import rows
 from ihmm.kernels._jit import jit
-from ihmm.kernels.counts import log_rise
+from ihmm.kernels.counts import log_half_step, log_rise
 from ihmm.kernels.draws import FLOOR, draw_index, split
 from ihmm.kernels.sticks import ENDLESS
 
@@ -178,7 +178,7 @@ def log_predictive_of_number(family, prior, statistic, y):
     center = (prior[1] * prior[0] + n * statistic[1]) / strength
     rate = prior[3] + 0.5 * statistic[2] + 0.5 * prior[1] * n / strength * (statistic[1] - prior[0]) ** 2
     scale = 2.0 * rate * (1.0 + 1.0 / strength)
-    constant = math.lgamma(shape + 0.5) - math.lgamma(shape) - 0.5 * math.log(math.pi * scale)
+    constant = log_half_step(shape) - 0.5 * math.log(math.pi * scale)
     return constant - (shape + 0.5) * math.log1p((y - center) ** 2 / scale)
 
 

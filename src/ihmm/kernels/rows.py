@@ -37,7 +37,7 @@ import math
 import numpy as np
 
 from ihmm.kernels._jit import jit
-from ihmm.kernels.counts import log_rise
+from ihmm.kernels.counts import log_half_step, log_rise
 
 CHOICE, DIAGONAL, FULL, BERNOULLI, MULTINOMIAL = -1, 4, 5, 6, 7
 FACTORED, LOG_DET, MEAN = 1, 2, 3  # where these stand among the statistics of FULL
@@ -146,7 +146,7 @@ def log_students(prior, statistic, values, t):
         n, mean = statistic[1 + 3 * d], statistic[2 + 3 * d]
         strength, shape = prior[1, d] + n, prior[2, d] + 0.5 * n
         if n != last:  # most columns have as many values as the one before; shapes are the same
-            constant, last = math.lgamma(shape + 0.5) - math.lgamma(shape), n
+            constant, last = log_half_step(shape), n
         center = (prior[1, d] * prior[0, d] + n * mean) / strength
         scale = 2.0 * rate_of_column(prior, statistic, d) * (1.0 + 1.0 / strength)
         value += constant - 0.5 * math.log(math.pi * scale)
