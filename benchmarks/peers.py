@@ -21,12 +21,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNNERS = ROOT / "benchmarks" / "runners"
-SERIES = ("four_state", "ten_state", "sequences")
+DATA = ("four_state", "ten_state", "sequences", "symbols")
 SEEDS = 3
 ONCE = 45.0  # seconds: a library that takes longer on some data with the first seed has no other
 LIMIT, INSTALLATION = 600.0, 900.0  # seconds after which a run, and an installation, are stopped
@@ -35,28 +36,16 @@ LIMIT, INSTALLATION = 600.0, 900.0  # seconds after which a run, and an installa
 class Peer(NamedTuple):
     requirements: tuple[str, ...]  # what pip is given
     begin: str  # how a user's program begins
-    data: tuple[str, ...] = ()  # what it is run on; nothing if it is known not to install
-    runner: Path = RUNNERS
+    data: tuple[str, ...] = ()  # what it is run on; nothing if it has no runner, as it could not be installed so far
 
 
 PEERS = {
-    "ihmm": Peer(
-        ("--editable", str(ROOT)), "from ihmm import InfiniteHMM", (*SERIES, "symbols"), RUNNERS / "fit_ihmm.py"
-    ),
-    "hmmlearn": Peer(
-        ("hmmlearn",), "from hmmlearn.hmm import GaussianHMM", (*SERIES, "symbols"), RUNNERS / "fit_hmmlearn.py"
-    ),
-    "dynamax": Peer(
-        ("dynamax", "scikit-learn"),
-        "from dynamax.hidden_markov_model import GaussianHMM",
-        (*SERIES, "symbols"),
-        RUNNERS / "fit_dynamax.py",
-    ),
-    "jax-moseq": Peer(("jax-moseq",), "from jax_moseq.models import arhmm", SERIES, RUNNERS / "fit_jax_moseq.py"),
-    "particles": Peer(("particles",), "from particles import hmm, mcmc", SERIES[:2], RUNNERS / "fit_particles.py"),
-    "bayesian-hmm": Peer(
-        ("bayesian-hmm",), "from bayesian_hmm import HDPHMM", ("symbols",), RUNNERS / "fit_bayesian_hmm.py"
-    ),
+    "ihmm": Peer(("--editable", str(ROOT)), "from ihmm import InfiniteHMM", DATA),
+    "hmmlearn": Peer(("hmmlearn",), "from hmmlearn.hmm import GaussianHMM", DATA),
+    "dynamax": Peer(("dynamax", "scikit-learn"), "from dynamax.hidden_markov_model import GaussianHMM", DATA),
+    "jax-moseq": Peer(("jax-moseq",), "from jax_moseq.models import arhmm", ("four_state", "ten_state", "sequences")),
+    "particles": Peer(("particles",), "from particles import hmm, mcmc", ("four_state", "ten_state")),
+    "bayesian-hmm": Peer(("bayesian-hmm",), "from bayesian_hmm import HDPHMM", ("symbols",)),
     "pyhsmm": Peer(("pyhsmm",), "import pyhsmm"),
     "ssm": Peer(("ssm",), "import ssm"),
     "bnpy": Peer(("bnpy",), "import bnpy"),
@@ -70,14 +59,17 @@ def main() -> None:
     parser.add_argument("--limit", type=Path, help="the C++ program of benchmarks/bench.py")
     options = parser.parse_args()
     out = ROOT / "runs" / ("peers-quick" if options.quick else "peers")
-    data, seeds = (("sequences",), 1) if options.quick else ((*SERIES, "symbols"), SEEDS)
+    data, seeds = (("sequences",), 1) if options.quick else (DATA, SEEDS)
     peers = {name: PEERS[name] for name in PEERS if name in options.only}
 
-    results = compare(peers, data, seeds, ROOT / "build" / "peers", out)
-    results["outputs"] = {"bench": printed("bench.py", *(["--limit", str(options.limit)] if options.limit else []))}
-    results["outputs"]["scale"] = printed("scale.py", *(["--steps", "100000"] if options.quick else []))
     file = out / "results.json"
-    file.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    results = compare(peers, data, seeds, ROOT / "build" / "peers", out)
+    save(results, file)  # what took long is safe
+    results["outputs"] = {
+        "bench": printed("bench.py", *(["--limit", str(options.limit)] if options.limit else [])),
+        "scale": printed("scale.py", *(["--steps", "100000"] if options.quick else [])),
+    }
+    save(results, file)
 
     import peers_page  # only now, see above
 
@@ -87,34 +79,32 @@ def main() -> None:
     print(f"Figures are in {file}, the page is {page}")
 
 
-def compare(peers: dict[str, Peer], data: tuple[str, ...], seeds: int, environments: Path, out: Path) -> dict[str, Any]:
+def compare(peers: dict[str, Peer], data: Sequence[str], seeds: int, environments: Path, out: Path) -> dict[str, Any]:
     """Everything measured of all libraries, as it goes to the JSON file."""
     shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
     subprocess.run([sys.executable, RUNNERS / "data.py", out], check=True)
-    facts: dict[str, Any] = {}
-    for name, peer in peers.items():
-        say(f"{name}: environment and import")
-        facts[name] = install(peer, environments / name)
-        if "failed" not in facts[name] and peer.data:
-            facts[name] |= import_time(environments / name, peer.begin)
+    facts = {name: arrive(name, peer, environments / name) for name, peer in peers.items()}
+    present = {name: peer for name, peer in peers.items() if "failed" not in facts[name]}
     runs = []
     for kind in data:
-        able = {name: peer for name, peer in peers.items() if kind in peer.data and "failed" not in facts[name]}
-        slow: set[str] = set()
+        waiting = [name for name, peer in present.items() if kind in peer.data]
         for seed in range(seeds):
-            for name, peer in able.items():
-                if name not in slow:
-                    say(f"{name}: {kind}, seed {seed}")
-                    run = fit(peer, environments / name, kind, seed, out)
-                    runs.append({"peer": name, "data": kind, "seed": seed} | run)
-                    slow |= {name} if run["wall"] > ONCE else set()
-    if "ihmm" in peers and "failed" not in facts["ihmm"]:
+            for name in list(waiting):
+                say(f"{name}: {kind}, seed {seed}")
+                run = fit(name, environments / name, kind, seed, out)
+                runs.append({"peer": name, "data": kind, "seed": seed} | run)
+                if run["wall"] > ONCE:
+                    waiting.remove(name)
+    if "ihmm" in present:
         say("ihmm: first use")
-        facts["ihmm"]["first_use"] = first_use(peers["ihmm"], environments / "ihmm", data[0], out)
+        facts["ihmm"]["first_use"] = first_use("ihmm", environments / "ihmm", data[0], out)
     machine = f"Python {platform.python_version()} on {platform.system()}, {platform.machine()}, {os.cpu_count()} cores"
     truth = json.loads((out / "truth.json").read_text("utf-8"))
     return {"machine": machine, "data": {kind: truth[kind] for kind in data}, "peers": facts, "runs": runs}
+
+
+def save(results: dict[str, Any], file: Path) -> None:
+    file.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def say(what: str) -> None:
@@ -122,6 +112,13 @@ def say(what: str) -> None:
 
 
 # Environments
+
+
+def arrive(name: str, peer: Peer, folder: Path) -> dict[str, Any]:
+    """What there is to say of a library before it does anything."""
+    say(f"{name}: environment and import")
+    outcome = install(peer, folder)
+    return outcome if "failed" in outcome else outcome | import_time(folder, peer.begin)
 
 
 def install(peer: Peer, folder: Path) -> dict[str, Any]:
@@ -168,19 +165,19 @@ def import_time(folder: Path, statement: str, repeats: int = 3) -> dict[str, Any
 # Runs
 
 
-def fit(peer: Peer, folder: Path, kind: str, seed: int, out: Path, **environment: str) -> dict[str, Any]:
+def fit(name: str, folder: Path, kind: str, seed: int, out: Path, **environment: str) -> dict[str, Any]:
     """What the runner found, and what its process cost."""
-    result = out / "result.json"
+    runner, result = RUNNERS / f"fit_{name.replace('-', '_')}.py", out / "result.json"
     result.unlink(missing_ok=True)
-    command = [python(folder), str(peer.runner), str(out / f"{kind}.npz"), str(seed), str(result)]
+    command = [python(folder), str(runner), str(out / f"{kind}.npz"), str(seed), str(result)]
     done = measure(command, LIMIT, **environment)
     return done if done["failed"] else done | json.loads(result.read_text("utf-8"))
 
 
-def first_use(peer: Peer, folder: Path, kind: str, out: Path) -> float | None:
+def first_use(name: str, folder: Path, kind: str, out: Path) -> float | None:
     """Seconds until the very first sweep after an installation, when kernels are compiled."""
     with tempfile.TemporaryDirectory() as empty:
-        return fit(peer, folder, kind, 0, out, NUMBA_CACHE_DIR=empty).get("times", [None])[0]
+        return fit(name, folder, kind, 0, out, NUMBA_CACHE_DIR=empty).get("times", [None])[0]
 
 
 def measure(command: list[str], limit: float, **environment: str) -> dict[str, Any]:
