@@ -43,6 +43,8 @@ def write(results: Path, page: Path) -> None:
     settings = {name.lower(): value for name, value in vars(common).items() if name.isupper()}
     text = TEMPLATE.read_text("utf-8").format(
         machine=found["machine"],
+        cores=found["cores"],
+        load=number(float(np.median([run["load"] for run in found["runs"]]))),
         comparisons="\n\n".join(comparison(kind, found) for kind in found["data"]),
         imports=imports(found["peers"]),
         absent=absent(found["peers"]),
@@ -61,7 +63,7 @@ def comparison(kind: str, found: dict[str, Any]) -> str:
     fresh, fresh_length = truth["held_out"]
     held_out = np.array(truth["log_likelihood"])
     intro = (
-        f"{counted(sequences, length)} to fit, {counted(fresh, fresh_length)} held out. The true parameters have a "
+        f"{counted(sequences, length).capitalize()} to fit, {counted(fresh, fresh_length)} held out. The true parameters have a "
         f"log-likelihood of {number(held_out.mean())} a sequence held out; losses are measured from there."
     )
     names = list(dict.fromkeys(run["peer"] for run in runs))
@@ -129,7 +131,7 @@ def imports(peers: dict[str, Any]) -> str:
         if (seconds := facts.get("import_seconds")) is not None:
             ratio = f" ({number(seconds / ours)} ×)" if ours and name != OURS else ""
             rows.append([name, facts["versions"][name], f"`{facts['import']}`", f"{number(seconds)}{ratio}"])
-    return table(("", "version", "", "seconds"), rows)
+    return table(("", "version", "a program begins", "seconds"), rows)
 
 
 def absent(peers: dict[str, Any]) -> str:

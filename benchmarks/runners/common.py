@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-MOST_STATES, PATIENCE, RESTARTS, ITERATIONS = 15, 3, 3, 50  # of those who choose K by BIC
-SWEEPS, BUDGET = 800, 25.0  # of chains: so many sweeps, or so many seconds if these are over before
+MOST_STATES, PATIENCE, RESTARTS = 15, 3, 3  # of those who choose K by BIC
+SWEEPS, BUDGET = 800, 20.0  # of chains: so many sweeps, or so many seconds if these are over before
 
 
 class Problem(NamedTuple):

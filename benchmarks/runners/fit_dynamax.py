@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from common import ITERATIONS, RESTARTS, Problem, Stopwatch, choose_by_bic, jax_compilations, run
+from common import RESTARTS, Problem, Stopwatch, choose_by_bic, jax_compilations, run
 from dynamax.hidden_markov_model import CategoricalHMM, GaussianHMM
 
 
@@ -18,7 +18,7 @@ def fit(problem: Problem) -> dict:
         starts, properties = zip(*(hmm.initialize(key, **options) for key in keys), strict=True)
 
         def climb(parameters):
-            found, _ = hmm.fit_em(parameters, properties[0], y, num_iters=ITERATIONS, verbose=False)
+            found, _ = hmm.fit_em(parameters, properties[0], y, verbose=False)
             return found, score(hmm, found, y).sum()
 
         found, log_likelihood = jax.jit(jax.vmap(climb))(jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts))
