@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RUNNERS = ROOT / "benchmarks" / "runners"
 DATA = ("four_state", "ten_state", "sequences", "symbols")
 SEEDS = 3
-ONCE = 40.0  # seconds: a library that takes longer on some data with the first seed has no other
+ONCE = 40.0  # seconds: a library that took longer on some data has no further seed
 LIMIT, INSTALLATION = 600.0, 900.0  # seconds after which a run, and an installation, are stopped
 
 

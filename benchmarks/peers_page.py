@@ -63,8 +63,8 @@ def comparison(kind: str, found: dict[str, Any]) -> str:
     fresh, fresh_length = truth["held_out"]
     held_out = np.array(truth["log_likelihood"])
     intro = (
-        f"{counted(sequences, length).capitalize()} to fit, {counted(fresh, fresh_length)} held out. The true parameters have a "
-        f"log-likelihood of {number(held_out.mean())} a sequence held out; losses are measured from there."
+        f"{counted(sequences, length).capitalize()} to fit, {counted(fresh, fresh_length)} held out. The true\n"
+        f"parameters have a log-likelihood of {number(held_out.mean())} a sequence held out: losses count from it."
     )
     names = list(dict.fromkeys(run["peer"] for run in runs))
     by_peer = {name: [run for run in runs if run["peer"] == name and not run["failed"]] for name in names}
