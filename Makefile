@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bounds lint format docs paper bench coverage clean
+.PHONY: help demo test bounds lint format docs paper bench peers coverage clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ bench: $(VENV)/.dev  ## Time the samplers
 	@$(BIN)/python benchmarks/samplers.py
 	@$(BIN)/python benchmarks/emissions.py
 	@$(BIN)/python benchmarks/scale.py
+
+# Other libraries are installed in build/peers, each in an environment of its own; delete it for newer versions.
+peers: $(VENV)/.dev  ## Compare with other libraries, and write the page with the results
+	@$(BIN)/python benchmarks/peers.py
 
 # Compiled kernels are invisible to coverage, so they run as plain Python: fast tests only. NumPy then warns of the
 # 64-bit words of the random streams wrapping round, as they should.
