@@ -110,7 +110,7 @@ def test_few_draws_are_not_judged():
 def test_a_posterior_checks_itself():
     y = np.repeat([0.0, 5.0, 0.0, 5.0], 50) + np.random.default_rng(0).normal(0, 0.5, 200)
     model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(gamma=0.1, concentration=1.0, stickiness=0.9))
-    posterior = ihmm.sample(model, y, draws=600, tune=100, chains=4, seed=1, progress=False)
+    posterior = ihmm.sample(model, y, draws=3000, tune=100, chains=4, seed=1, progress=False)
     result = posterior.check()
     assert result, result
     assert "They put the steps into the same states" in str(result)

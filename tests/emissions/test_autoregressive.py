@@ -322,7 +322,7 @@ def test_one_state_is_split_into_the_dynamics_it_is_made_of(dwell):
     emission = choose("autoregressive", y[:, None])
     model = ihmm.Model(emission, ihmm.HDPPrior(stickiness=ihmm.BetaPrior(1, 1)))
     posterior = ihmm.sample(model, y, draws=10, tune=40, chains=1, init=1, seed=1, progress=False)
-    assert posterior.summary().n_states == 3
+    assert np.median([np.sum(np.bincount(path) >= 20) for path in posterior.states[0]]) == 3  # small ones come and go
 
 
 # Numbers
