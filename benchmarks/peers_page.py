@@ -97,11 +97,11 @@ def figures_of(name: str, runs: list[Run], truth: dict[str, Any]) -> dict[str, f
 
 
 def seconds_to(run: Run, truth: int) -> float:
-    """Of a chain, until the number of states is right and stays so; of a choice by BIC all seconds, if it is right."""
+    """Of a chain, until the number of states is right for the first time; of a choice by BIC all, if it is right."""
     if "sizes" not in run:
         return run["seconds"] if run["n_states"] == truth else np.inf
-    _, stays = arrival(np.array(run["sizes"]), truth)
-    return run["times"][stays - 1] if stays else np.inf
+    reached, _ = arrival(np.array(run["sizes"]), truth)
+    return run["times"][reached - 1] if reached else np.inf
 
 
 def cells(name: str, own: dict[str, float | None], ours: dict[str, float | None]) -> list[str]:
