@@ -37,6 +37,7 @@ class LiteralParticleGibbs(ihmm.ParticleGibbs):
         sticks.arrange(theta, 0.0, order)
         return theta, order
 
+
 GREEDY = (ihmm.GreedySplitMerge(sweeps=6), ihmm.GreedySplitMerge(sweeps=30, careful=True))
 
 
