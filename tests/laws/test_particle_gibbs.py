@@ -84,7 +84,7 @@ class TestTheLawTestsCanFail:
         trace_back = particle_gibbs.csmc.trace_back
         assert self.run(ihmm.ParticleGibbs(3, block_size=2)).p_value > ALARM
         monkeypatch.setattr(particle_gibbs.csmc, "trace_back", forget)
-        result = self.run(ihmm.ParticleGibbs(3, block_size=2))
+        result = self.run(ihmm.ParticleGibbs(3, block_size=2), sweeps=80_000)
         assert result.p_value < 1e-8, result
 
     def test_transitions_drawn_before_the_hyperparameters_are_rejected(self, monkeypatch):
