@@ -133,7 +133,7 @@ def split_in_two(stream, family, prior, size, values, states, k, new):
     """
     if prior.ndim == 2 and rows.n_given(family, prior) > 0 and uniform(stream) < 0.5:
         return split_dynamics(stream, family, prior, size, values, states, k, new)
-    steps = steps_of(states, k)
+    steps = np.flatnonzero(states == k)
     first, second = steps[int(uniform(stream) * len(steps))], steps[int(uniform(stream) * len(steps))]
     judge = np.zeros((2, size))
     change_statistics(family, judge[0], values, first, 1.0)
@@ -152,18 +152,14 @@ def split_in_two(stream, family, prior, size, values, states, k, new):
             if scan == 0 and t != first and t != second:
                 change_statistics(family, judge[side], values, t, 1.0)
         judge = sides
-    if judge[0, 0] > 0.0 and judge[1, 0] > 0.0:
-        return True
-    for t in steps:
-        states[t] = k
-    return False
+    return both_observed(judge, states, steps, k)
 
 
 @jit
 def split_dynamics(stream, family, prior, size, values, states, k, new):
     """`split_in_two` for states that are told apart by how values follow each other, of which a single step says
     little: two stretches of steps begin, and all take the best path between the two, on which a change costs log n."""
-    steps = steps_of(states, k)
+    steps = np.flatnonzero(states == k)
     length = min(len(steps), STRETCH + 2 * rows.n_given(family, prior))
     judge = np.zeros((2, size))
     for side in range(2):
@@ -187,23 +183,17 @@ def split_dynamics(stream, family, prior, size, values, states, k, new):
             states[steps[i]] = new if side == 1 else k
             change_statistics(family, judge[side], values, steps[i], 1.0)
             side = came_from[i, side]
-    if judge[0, 0] > 0.0 and judge[1, 0] > 0.0:
+    return both_observed(judge, states, steps, k)
+
+
+@jit
+def both_observed(sides, states, steps, k):
+    """Whether both sides of a split have an observation; if not, its steps are given back to state k."""
+    if sides[0, 0] > 0.0 and sides[1, 0] > 0.0:
         return True
     for t in steps:
         states[t] = k
     return False
-
-
-@jit
-def steps_of(states, k):
-    """The steps spent in state k."""
-    steps = np.empty(len(states), np.int64)
-    n = 0
-    for t in range(len(states)):
-        if states[t] == k:
-            steps[n] = t
-            n += 1
-    return steps[:n]
 
 
 @jit
