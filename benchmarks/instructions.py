@@ -33,7 +33,7 @@ from bench import settled
 
 import ihmm
 from ihmm.gibbs import initial_draw, resample_globals
-from ihmm.moves import GreedySplitMerge
+from ihmm.moves import GreedySplitMerge, Move
 from ihmm.samplers import Sampler
 
 HERE = Path(__file__).parent
@@ -128,7 +128,8 @@ def tasks() -> dict[str, Callable[[], Callable[[], object]]]:
         "beam": partial(step, ihmm.Beam()),
         "blocked": partial(step, ihmm.Blocked(), prior=ihmm.FinitePrior(12)),
         "direct assignment": partial(step, ihmm.DirectAssignment()),
-        "greedy split–merge": greedy,
+        "split–merge": partial(move, ihmm.SplitMerge(8)),
+        "greedy split–merge": partial(move, GreedySplitMerge()),
         "tables, hyperparameters, β, π, φ": rest,
     }
 
@@ -142,10 +143,10 @@ def step(sampler: Sampler, n_states: int = 8, prior: ihmm.FinitePrior | None = N
     return lambda: sampler.resample_states(np.random.default_rng(1), data, model, draw)
 
 
-def greedy() -> Callable[[], object]:
+def move(how: Move) -> Callable[[], object]:
     model, data, draw = settled(8, 1000, 10)
     path, _ = ihmm.ParticleGibbs(10).resample_states(np.random.default_rng(1), data, model, draw)
-    return lambda: GreedySplitMerge().apply(np.random.default_rng(1), data, model, path, draw.hyper)
+    return lambda: how.apply(np.random.default_rng(1), data, model, path, draw.hyper)
 
 
 def rest() -> Callable[[], object]:

@@ -27,7 +27,7 @@ from ihmm.emissions import (
     Poisson,
 )
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
-from ihmm.kernels import conditionals, counts, csmc, draws, forward_backward, sticks
+from ihmm.kernels import _jit, conditionals, counts, csmc, draws, forward_backward, sticks
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, SplitMerge
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
@@ -86,7 +86,7 @@ def all_kernels():
     for module in kernel_modules():
         for function in vars(module).values():
             function = getattr(function, "py_func", function)
-            if inspect.isfunction(function) and function.__module__ == module.__name__ and function.__name__ != "jit":
+            if inspect.isfunction(function) and function.__module__ == module.__name__ != _jit.__name__:
                 yield function
 
 

@@ -109,7 +109,7 @@ class Normal(ConjugateEmission):
         return float(log_evidence)
 
     def collapsed(self, y: FloatArray) -> Collapsed:
-        return Collapsed("normal", np.array([self.mean, self.strength, self.shape, self.rate]), y, size=3)
+        return Collapsed("normal", np.array([self.mean, self.strength, self.shape, self.rate]), y, size=7)
 
     def _posterior(
         self, count: IntArray, weight: Array, average: FloatArray, square: Array

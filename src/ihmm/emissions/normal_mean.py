@@ -69,7 +69,7 @@ class NormalMean(ConjugateEmission):
         return float(deviation + at_average)
 
     def collapsed(self, y: FloatArray) -> Collapsed:
-        return Collapsed("normal_mean", np.array([self.noise**2, self.mean, self.scale**2]), y, size=2)
+        return Collapsed("normal_mean", np.array([self.noise**2, self.mean, self.scale**2]), y, size=7)
 
     @staticmethod
     def _log_normal(residual: FloatArray, variance: float) -> FloatArray:

@@ -15,12 +15,13 @@ import math
 import numpy as np
 
 from ihmm.kernels import rows
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import inlined, jit
 from ihmm.kernels.counts import log_half_step, log_rise
 from ihmm.kernels.draws import FLOOR, draw_index, split
 from ihmm.kernels.sticks import ENDLESS
 
 NORMAL_MEAN, NORMAL, CATEGORICAL, POISSON = 0, 1, 2, 3
+PREPARED, CENTER, SCALE, CONSTANT = 3, 4, 5, 6  # where these stand among the statistics of NORMAL_MEAN and NORMAL
 FAMILY, OF_ROWS, COLUMN, LAST_COLUMN, STATISTIC, LAST_STATISTIC = 0, 1, 2, 3, 4, 5  # in the table of a product
 
 
@@ -120,7 +121,7 @@ def gather_statistics(family, statistics, values, states):
         change_statistics(family, statistics[states[t]], values, t, 1.0)
 
 
-@jit
+@inlined
 def change_statistics(family, statistic, values, t, sign):
     """Give the observation of step t to a state (sign 1) or take it away (sign −1). The first entry is the number of
     them; those that are missing, NaN, do not count."""
@@ -132,7 +133,7 @@ def change_statistics(family, statistic, values, t, sign):
         change_number(family, statistic, values[t], sign)
 
 
-@jit
+@inlined
 def change_number(family, statistic, y, sign):
     if math.isnan(y):
         return
@@ -140,16 +141,21 @@ def change_number(family, statistic, y, sign):
     if family == CATEGORICAL:
         statistic[1 + int(y)] += sign
     elif statistic[0] < 0.5:  # no observation is left, and no rounding either
-        statistic[1:] = 0.0
-    elif family == NORMAL:  # mean and sum of squared deviations
+        for i in range(1, len(statistic)):
+            statistic[i] = 0.0
+    elif family == NORMAL:
         n, mean = statistic[0], statistic[1]
         statistic[1] += sign * (y - mean) / n
         statistic[2] = max(statistic[2] + sign * (y - mean) * (y - statistic[1]), 0.0)
-    else:  # NORMAL_MEAN, POISSON
+        statistic[PREPARED] = 0.0
+    elif family == NORMAL_MEAN:
+        statistic[1] += sign * y
+        statistic[PREPARED] = 0.0
+    else:  # POISSON
         statistic[1] += sign * y
 
 
-@jit
+@inlined
 def log_predictive(family, prior, statistic, values, t):
     """log p(y_t | the observations of a state)."""
     if values.ndim == 3:
@@ -159,27 +165,48 @@ def log_predictive(family, prior, statistic, values, t):
     return log_predictive_of_number(family, prior, statistic, values[t])
 
 
-@jit
+@inlined
 def log_predictive_of_number(family, prior, statistic, y):
     if math.isnan(y):
         return 0.0
     n = statistic[0]
     if family == CATEGORICAL:  # prior: concentration, number of symbols
         return math.log((prior[0] + statistic[1 + int(y)]) / (prior[0] * prior[1] + n))
-    if family == NORMAL_MEAN:  # prior: noise², mean, scale²
-        precision = 1.0 / prior[2] + n / prior[0]
-        center = (prior[1] / prior[2] + statistic[1] / prior[0]) / precision
-        variance = prior[0] + 1.0 / precision
-        return -0.5 * ((y - center) ** 2 / variance + math.log(2.0 * math.pi * variance))
     if family == POISSON:  # prior: shape, rate
         return log_negative_binomial(prior[0] + statistic[1], prior[1] + n, y)
-    # NORMAL, prior: mean, strength, shape, rate
-    strength, shape = prior[1] + n, prior[2] + 0.5 * n
-    center = (prior[1] * prior[0] + n * statistic[1]) / strength
-    rate = prior[3] + 0.5 * statistic[2] + 0.5 * prior[1] * n / strength * (statistic[1] - prior[0]) ** 2
-    scale = 2.0 * rate * (1.0 + 1.0 / strength)
-    constant = log_half_step(shape) - 0.5 * math.log(math.pi * scale)
-    return constant - (shape + 0.5) * math.log1p((y - center) ** 2 / scale)
+    if statistic[PREPARED] < 0.5:
+        prepare_normal(family, prior, statistic)
+    square = (y - statistic[CENTER]) ** 2 * statistic[SCALE]
+    if family == NORMAL_MEAN:
+        return statistic[CONSTANT] - square
+    return statistic[CONSTANT] - (prior[2] + 0.5 * n + 0.5) * math.log1p(square)
+
+
+@inlined
+def prepare(family, prior, statistic, values):
+    """Do what `log_predictive` would otherwise do when it is first asked."""
+    if values.ndim == 1 and family in (NORMAL_MEAN, NORMAL):
+        prepare_normal(family, prior, statistic)
+
+
+@inlined
+def prepare_normal(family, prior, statistic):
+    """Center, inverse squared scale and constant of a state's predictive density."""
+    n = statistic[0]
+    if family == NORMAL_MEAN:  # prior: noise², mean, scale²
+        share = 1.0 / (prior[0] + n * prior[2])
+        variance = prior[0] + prior[0] * prior[2] * share
+        statistic[CENTER] = (prior[0] * prior[1] + prior[2] * statistic[1]) * share
+        statistic[SCALE] = 0.5 / variance
+        statistic[CONSTANT] = -0.5 * math.log(2.0 * math.pi * variance)
+    else:  # NORMAL, prior: mean, strength, shape, rate
+        share, shape = 1.0 / (prior[1] + n), prior[2] + 0.5 * n
+        scale = 2.0 * prior[3] + statistic[2] + prior[1] * n * share * (statistic[1] - prior[0]) ** 2
+        scale *= 1.0 + share
+        statistic[CENTER] = (prior[1] * prior[0] + n * statistic[1]) * share
+        statistic[SCALE] = 1.0 / scale
+        statistic[CONSTANT] = log_half_step(shape) - 0.5 * math.log(math.pi * scale)
+    statistic[PREPARED] = 1.0
 
 
 @jit

@@ -25,6 +25,7 @@ from ihmm.kernels.direct import (
     NORMAL_MEAN,
     OF_ROWS,
     POISSON,
+    PREPARED,
     STATISTIC,
     change_statistics,
     gather_statistics,
@@ -319,7 +320,9 @@ def combine_numbers(family, first, second, together):
         gap, share = second[1] - first[1], second[0] / max(number, 1.0)
         together[2] = first[2] + second[2] + gap * gap * first[0] * share
         together[1] = first[1] + gap * share
-        together[0] = number
+        together[0], together[PREPARED] = number, 0.0
+    elif family == NORMAL_MEAN:
+        together[0], together[1], together[PREPARED] = first[0] + second[0], first[1] + second[1], 0.0
     else:
         for i in range(len(together)):
             together[i] = first[i] + second[i]

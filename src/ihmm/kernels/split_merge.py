@@ -26,13 +26,14 @@ import math
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
-from ihmm.kernels.direct import change_statistics, log_predictive
+from ihmm.kernels._jit import inlined, jit
+from ihmm.kernels.direct import change_statistics, log_predictive, prepare
 from ihmm.kernels.draws import FLOOR, draw_index, uniform
 
 LEAST, MOST = -1.0, 6.0  # log(β_a/β_b) of a split
 CANDIDATES = 20  # steps, of which the one most like j tends to be i
-HOPELESS, CERTAIN = -6.0, 50.0  # log ratios beyond which an attempt usually ends
+HOPELESS, CERTAIN = -4.0, 50.0  # log ratios beyond which an attempt usually ends
+LOOK = 4  # steps between two looks at the weights
 THOROUGH, FAR_BELOW = 0.1, -30.0  # share of attempts that go on whatever is gained, and until so much is lost
 
 
@@ -63,9 +64,7 @@ def split_and_merge(
 @jit
 def pick(stream, family, prior, size, values, states, n_states):
     """Two steps: j at random from a random state, i at random from all, more likely one that is like j."""
-    state = int(uniform(stream) * n_states)
-    steps = np.flatnonzero(states == state)
-    j = steps[int(uniform(stream) * len(steps))]
+    j = random_step(stream, states, int(uniform(stream) * n_states))
     alike = np.zeros(size)
     change_statistics(family, alike, values, j, 1.0)
     candidates, weight = np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES)
@@ -73,6 +72,19 @@ def pick(stream, family, prior, size, values, states, n_states):
         candidates[m] = int(uniform(stream) * len(states))
         weight[m] = log_predictive(family, prior, alike, values, candidates[m])
     return candidates[draw_index(stream, np.exp(weight - weight.max()))], j
+
+
+@jit
+def random_step(stream, states, k):
+    """A step of state k."""
+    number = 0
+    for t in range(len(states)):
+        number += states[t] == k
+    before, t = int(uniform(stream) * number), 0
+    while states[t] != k or before > 0:
+        before -= states[t] == k
+        t += 1
+    return t
 
 
 @jit
@@ -94,12 +106,11 @@ def split_or_merge(
     share = np.array([whole / (1.0 + math.exp(-balance)), whole / (1.0 + math.exp(balance))])
 
     low, high = (FAR_BELOW, math.inf) if uniform(stream) < THOROUGH else (HOPELESS, CERTAIN)
-    union = steps_of_union(states, begins, a, b, j)
     n_before = n_states - apart
     ratio = math.log(gamma * (MOST - LEAST) * n_before / (n_before + 1))
-    ratio, weight, choices = choose(
+    ratio, weight, choices, union = choose(
         stream, family, prior, size, values, begins, states, beta, concentration, stickiness, n_states, n_particles,
-        share, apart, a, b, i, j, union, ratio, low, high,
+        share, apart, a, b, i, j, ratio, low, high,
     )  # fmt: skip
     if not low <= ratio <= high:
         return 0
@@ -122,142 +133,165 @@ def split_or_merge(
 
 
 @jit
-def steps_of_union(states, begins, a, b, j):
-    """The steps in a and b, from where the path enters them before step j, and those earlier at the end: j says most
-    about b."""
-    steps = np.flatnonzero((states == a) | (states == b))
-    first = np.searchsorted(steps, j)
-    while first > 0 and steps[first - 1] == steps[first] - 1 and not begins[steps[first]]:
-        first -= 1
-    return np.concatenate((steps[first:], steps[:first]))
+def entrance(states, begins, a, b, j):
+    """The step at which the path enters states a and b, before step j or with it."""
+    t = j
+    while not begins[t] and (states[t - 1] == a or states[t - 1] == b):
+        t -= 1
+    return t
 
 
 @jit
 def choose(
     stream, family, prior, size, values, begins, states, beta, concentration, stickiness, n_states, n_particles, share,
-    apart, a, b, i, j, union, ratio, low, high,
+    apart, a, b, i, j, ratio, low, high,
 ):  # fmt: skip
     """SMC over the choices between a and b; if the path is split (`apart`), its own are those of the first particle.
-    The last particle is the one state: all that it has is on side 0.
+    It begins where the path enters a and b before step j, which says most about b, and goes round the series.
 
-    Returns the log ratio of two states to one, up to where the pass ended, the particles' weights, and their choices.
+    Particle p has urns and statistics 2p for a and 2p + 1 for b; the last are those of the one state. An urn holds how
+    often a side was left, then arrivals by row, the initial one first, then departures by state.
+
+    Returns the log ratio of two states to one, up to where the pass ended, the particles' weights and choices, and the
+    steps these are about.
     """
     alpha, kappa = concentration * (1.0 - stickiness), concentration * stickiness
-    one = n_particles
-    urns = np.zeros((one + 1, 2, 2 * n_states + 4))
-    statistics = np.zeros((one + 1, 2, size))
+    one = 2 * n_particles
+    urns = np.zeros((one + 1, 2 * n_states + 4))
+    statistics = np.zeros((one + 1, size))
     ratio += give_first(family, prior, values, statistics, i, j)
-    choices = np.zeros((one + 1, len(union)), np.bool_)
-    sides = np.zeros(one + 1, np.int64)  # where the step before went
-    joined = np.zeros(one + 1)  # how many went to b
-    weight, chance = np.full(one, 1.0 / one), np.empty(2)
-    for q in range(len(union)):
-        t = union[q]
-        inside = q > 0 and union[q - 1] == t - 1 and not begins[t]
+    union, choices = np.empty(len(states), np.int64), np.empty((n_particles, len(states)), np.bool_)
+    sides = np.zeros(n_particles, np.int64)  # where the step before went
+    joined = np.zeros(n_particles)  # how many went to b
+    weight = np.full(n_particles, 1.0 / n_particles)
+    # what weights are to be multiplied by, since they were last looked at: transitions, and logarithms of densities
+    factor, log_factor = np.ones(n_particles), np.zeros(n_particles)
+    factor_one, log_factor_one = 1.0, 0.0
+    first, n = entrance(states, begins, a, b, j), 0
+    for round_from_first in range(len(states)):
+        t = (first + round_from_first) % len(states)
+        if states[t] != a and states[t] != b:
+            continue
+        inside = 0.0 if begins[t] or (states[t - 1] != a and states[t - 1] != b) else 1.0
         row = 0 if begins[t] else states[t - 1] + 1
         mass = concentration if begins[t] else alpha
-        following = -1 if begins[t + 1] or states[t + 1] == a or states[t + 1] == b else states[t + 1]
-        leaving = alpha * beta[following] if following >= 0 else 0.0
+        into_a, into_b = mass * share[0], mass * share[1]
+        following = -1 if begins[t + 1] else states[t + 1]
+        leaves = following >= 0 and following != a and following != b
+        leaving = alpha * beta[following] if leaves else 0.0
+        departure = n_states + 3 + following
         given = t == i or t == j  # where the observation is
 
-        log_one = 0.0 if given else log_predictive(family, prior, statistics[one, 0], values, t)
-        row_one = a + 1 if inside else row
-        arriving = mass * (share[0] + share[1]) + (kappa if inside else 0.0)
-        ratio -= math.log(transition(urns, one, 0, 0, row_one, inside, following, arriving, leaving, concentration))
-        count(urns, one, 0, 0, row_one, inside, following)
+        if inside:
+            row = a + 1
+            factor_one /= urns[one, 0] + concentration
+        factor_one *= urns[one, 1 + row] + into_a + into_b + kappa * inside
+        if leaves:
+            factor_one *= (urns[one, departure] + leaving) / (urns[one, 0] + inside + concentration)
+        count(urns, one, one, row, inside, leaves, departure)
         if not given:
-            change_statistics(family, statistics[one, 0], values, t, 1.0)
+            log_factor_one += log_predictive(family, prior, statistics[one], values, t)
+            change_statistics(family, statistics[one], values, t, 1.0)
+            prepare(family, prior, statistics[one], values)
 
-        total = 0.0
-        for p in range(one):
-            before = sides[p]
+        # Which side a step takes cannot be foreseen, so that little here should branch on it
+        for p in range(n_particles):
+            before, in_a, in_b = sides[p], 2 * p, 2 * p + 1
+            was_b = inside * before
+            was_a = inside - was_b
             if inside:
-                row = b + 1 if before == 1 else a + 1
-            for side in range(2):
-                arriving = mass * share[side] + (kappa if inside and before == side else 0.0)
-                chance[side] = transition(
-                    urns, p, before, side, row, inside, following, arriving, leaving, concentration
-                )
-                if not given:
-                    log_f = log_predictive(family, prior, statistics[p, side], values, t)
-                    chance[side] *= math.exp(min(log_f - log_one, 700.0))
+                row = a + 1 + before * (b - a)
+                factor[p] /= urns[in_a + before, 0] + concentration
+            to_a = urns[in_a, 1 + row] + into_a + kappa * was_a
+            to_b = urns[in_b, 1 + row] + into_b + kappa * was_b
+            if leaves:
+                to_a *= (urns[in_a, departure] + leaving) / (urns[in_a, 0] + was_a + concentration)
+                to_b *= (urns[in_b, departure] + leaving) / (urns[in_b, 0] + was_b + concentration)
             if given:
-                chance[1 if t == i else 0] = 0.0
-            chance[1] *= max(joined[p], 1.0) / (joined[p] + 1.0)  # 1/n_b
-            both = chance[0] + chance[1]
-            weight[p] *= both
-            total += weight[p]
-            side = 0 if uniform(stream) * both < chance[0] else 1
+                to_a, to_b = (to_a, 0.0) if t == i else (0.0, to_b)
+            else:
+                log_a = log_predictive(family, prior, statistics[in_a], values, t)
+                log_b = log_predictive(family, prior, statistics[in_b], values, t)
+                less = math.exp(-abs(log_a - log_b))
+                to_a *= less if log_a < log_b else 1.0
+                to_b *= 1.0 if log_a < log_b else less
+                log_factor[p] += max(log_a, log_b)
+            to_b *= max(joined[p], 1.0) / (joined[p] + 1.0)  # 1/n_b
+            factor[p] *= to_a + to_b
+            side = 0 if uniform(stream) * (to_a + to_b) < to_a else 1
             if apart and p == 0:
                 side = 0 if states[t] == a else 1
-            count(urns, p, before, side, row, inside, following)
+            count(urns, in_a + side, in_a + before, row, inside, leaves, departure)
             if not given:
-                change_statistics(family, statistics[p, side], values, t, 1.0)
-            sides[p], choices[p, q] = side, side == 1
+                change_statistics(family, statistics[in_a + side], values, t, 1.0)
+                prepare(family, prior, statistics[in_a + side], values)
+            sides[p], choices[p, n] = side, side == 1
             joined[p] += side
 
-        ratio += math.log(max(total, FLOOR) * (q + 1) / max(q, 1))
-        if not low <= ratio <= high:
-            break
-        squares = 0.0
-        for p in range(one):
-            weight[p] /= total
-            squares += weight[p] * weight[p]
-        if one * squares > 2.0 and q + 1 < len(union):
-            source = resample(stream, weight, apart)
-            urns, statistics, choices = urns[source], statistics[source], choices[source]
-            sides, joined = sides[source], joined[source]
-            weight[:] = 1.0 / one
-    return ratio, weight, choices
+        union[n] = t
+        n += 1
+        if n % LOOK == 0:
+            ratio += reweight(weight, factor, log_factor) - math.log(max(factor_one, FLOOR)) - log_factor_one
+            factor_one, log_factor_one = 1.0, 0.0
+            if not low <= ratio + math.log(n) <= high:
+                break
+            resample(stream, weight, apart, urns, statistics, choices[:, :n], sides, joined)
+    ratio += reweight(weight, factor, log_factor) - math.log(max(factor_one, FLOOR)) - log_factor_one
+    return ratio + math.log(n), weight, choices[:, :n], union[:n]
 
 
 @jit
 def give_first(family, prior, values, statistics, i, j):
     """Give i's observation to a and j's to b, in all particles; returns what that adds to the log ratio."""
     one = len(statistics) - 1
-    surprise = log_predictive(family, prior, statistics[0, 1], values, j)
-    for p in range(one + 1):
-        change_statistics(family, statistics[p, 0], values, i, 1.0)
-    surprise -= log_predictive(family, prior, statistics[one, 0], values, j)
-    for p in range(one + 1):
-        change_statistics(family, statistics[p, 0 if p == one else 1], values, j, 1.0)
+    surprise = log_predictive(family, prior, statistics[1], values, j)
+    for side in range(0, one + 1, 2):
+        change_statistics(family, statistics[side], values, i, 1.0)
+    surprise -= log_predictive(family, prior, statistics[one], values, j)
+    for side in range(1, one, 2):
+        change_statistics(family, statistics[side], values, j, 1.0)
+    change_statistics(family, statistics[one], values, j, 1.0)
     return surprise
 
 
-@jit
-def transition(urns, p, before, side, row, inside, following, arriving, leaving, concentration):
-    """Urn weight of the transition from `row` to a side and, if it leaves the union, of that to the `following` state.
-
-    The urns of a side hold how often it was left, then arrivals by row, the initial one first, then departures by
-    state. Where a row is not in the union, how often it is left is the same for all.
-    """
-    value = urns[p, side, 1 + row] + arriving
-    if inside:
-        value /= urns[p, before, 0] + concentration
-    if following >= 0:
-        n_left = urns[p, side, 0] + (1.0 if inside and before == side else 0.0)
-        value *= (urns[p, side, urns.shape[2] // 2 + 1 + following] + leaving) / (n_left + concentration)
-    return value
+@inlined
+def count(urns, side, before, row, inside, leaves, departure):
+    """Put the transition into a step, and that out of it if it leaves the union, into the urns."""
+    urns[before, 0] += inside
+    urns[side, 1 + row] += 1.0
+    if leaves:
+        urns[side, departure] += 1.0
+        urns[side, 0] += 1.0
 
 
 @jit
-def count(urns, p, before, side, row, inside, following):
-    """Put these transitions into the urns."""
-    if inside:
-        urns[p, before, 0] += 1.0
-    urns[p, side, 1 + row] += 1.0
-    if following >= 0:
-        urns[p, side, urns.shape[2] // 2 + 1 + following] += 1.0
-        urns[p, side, 0] += 1.0
-
-
-@jit
-def resample(stream, weight, apart):
-    """Particles drawn by their weights; the first stays if it is the path, and so does the one state."""
-    source = np.empty(len(weight) + 1, np.int64)
+def reweight(weight, factor, log_factor):
+    """Multiply the weights by what has gathered, in place; returns the log of their sum, which is 1 again then."""
+    top, total = log_factor[0], 0.0
+    for p in range(1, len(weight)):
+        top = max(top, log_factor[p])
     for p in range(len(weight)):
-        source[p] = draw_index(stream, weight)
-    if apart:
-        source[0] = 0
-    source[-1] = len(weight)
-    return source
+        weight[p] *= factor[p] * math.exp(log_factor[p] - top)
+        total += weight[p]
+        factor[p], log_factor[p] = 1.0, 0.0
+    total = max(total, FLOOR)
+    for p in range(len(weight)):
+        weight[p] /= total
+    return top + math.log(total)
+
+
+@jit
+def resample(stream, weight, apart, urns, statistics, choices, sides, joined):
+    """If their weights are uneven, draw the particles by them, in place; the first stays if it is the path."""
+    n_particles, squares = len(weight), 0.0
+    for p in range(n_particles):
+        squares += weight[p] * weight[p]
+    if n_particles * squares <= 2.0:
+        return
+    source, source_sides = np.empty(n_particles, np.int64), np.arange(len(urns))
+    for p in range(n_particles):
+        source[p] = 0 if apart and p == 0 else draw_index(stream, weight)
+        source_sides[2 * p], source_sides[2 * p + 1] = 2 * source[p], 2 * source[p] + 1
+    urns[:], statistics[:] = urns[source_sides], statistics[source_sides]
+    choices[:], sides[:], joined[:] = choices[source], sides[source], joined[source]
+    weight[:] = 1.0 / n_particles

@@ -18,7 +18,7 @@ from ihmm.samplers import Path
 from ihmm.samplers.direct_assignment import compiled_family
 from ihmm.sticks import new_stream
 
-PER_GAMMA, MOST_ATTEMPTS = 4, 64
+PER_GAMMA, MOST_ATTEMPTS = 12, 100
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class SplitMerge:
     Parameters
     ----------
     attempts
-        How many splits and merges are tried in a sweep; by default 4γ, about as many as there are states.
+        How many splits and merges are tried in a sweep; by default 12γ, two or three for every state.
     n_particles
         How many ways to split a state are looked at together.
     """
 
     attempts: int | None = None
-    n_particles: int = 4
+    n_particles: int = 2
 
     def __post_init__(self) -> None:
         if self.attempts is not None:
-            _checks.count("SplitMerge attempts (in a sweep; None: about as many as there are states)", self.attempts)
+            _checks.count("SplitMerge attempts (in a sweep; None: two or three for every state)", self.attempts)
         _checks.count("SplitMerge n_particles", self.n_particles, least=2)
 
     def acts(self, sweep: int, tune: int) -> bool:
