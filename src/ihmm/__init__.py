@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ihmm.model import Model as Model
     from ihmm.moves import GreedySplitMerge as GreedySplitMerge
     from ihmm.moves import GroupComponents as GroupComponents
+    from ihmm.moves import PairGibbs as PairGibbs
     from ihmm.moves import SplitMerge as SplitMerge
     from ihmm.posterior import Posterior as Posterior
     from ihmm.priors import BetaPrior as BetaPrior
@@ -62,6 +63,7 @@ _HOME = {
     "GammaPrior": "ihmm.priors",
     "GreedySplitMerge": "ihmm.moves",
     "GroupComponents": "ihmm.moves",
+    "PairGibbs": "ihmm.moves",
     "SplitMerge": "ihmm.moves",
     "HDPPrior": "ihmm.priors",
     "Independent": "ihmm.emissions",

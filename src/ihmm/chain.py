@@ -21,7 +21,7 @@ from ihmm._threads import processors
 from ihmm._typing import Array, ArrayLike, IntArray
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
 from ihmm.model import Data, Draw, Model, Team, Threads
-from ihmm.moves import GreedySplitMerge, GroupComponents, Move, SplitMerge
+from ihmm.moves import GreedySplitMerge, GroupComponents, Move, PairGibbs, SplitMerge
 from ihmm.posterior import Posterior
 from ihmm.records import Record, Recorder, gather
 from ihmm.samplers import ParticleGibbs, Sampler
@@ -35,8 +35,9 @@ STEPS_PER_THREAD = 4000  # below which a thread costs more than it saves
 AUTO_ROUNDS = 10  # of splits and merges that make a start
 MIXED_STATES = 10  # of a random start, for mixtures
 # What is done unless the user says otherwise: copies go in a few sweeps, then only what is one state in any case;
-# the exact move goes on for good
+# the exact moves go on for good. Those that need φ come first
 MOVES: tuple[Move, ...] = (
+    PairGibbs(),
     GreedySplitMerge(sweeps=6),
     GreedySplitMerge(sweeps=30, careful=True),
     GroupComponents(sweeps=100),  # of mixtures

@@ -29,7 +29,7 @@ from ihmm.emissions import (
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
 from ihmm.kernels import _jit, conditionals, counts, csmc, draws, forward_backward, sticks
 from ihmm.model import Hyper, Model
-from ihmm.moves import GreedySplitMerge, SplitMerge
+from ihmm.moves import GreedySplitMerge, PairGibbs, SplitMerge
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs, beam
 from ihmm.samplers import Path as Trajectory
@@ -307,7 +307,9 @@ def move_cases():
         model = Model(emission, HDPPrior(stickiness=0.3))
         data = model.observe(y)
         draw = initial_draw(rng, data, model, rng.integers(3, size=36))
-        path = Trajectory(draw.states, draw.transitions.beta)
+        path = Trajectory(draw.states, draw.transitions.beta, draw.phi)
+        path, _ = PairGibbs(scans=5).apply(rng, data, model, path, draw.hyper)
+        cases[f"path_of_pairs_{i}"] = path.states
         for sweep in range(3):
             path, _ = GreedySplitMerge(careful=sweep != 1).apply(rng, data, model, path, draw.hyper)
             cases[f"moved_path_{i}_{sweep}"], cases[f"moved_beta_{i}_{sweep}"] = path.states, path.beta

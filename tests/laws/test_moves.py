@@ -1,4 +1,5 @@
-"""Splits and merges leave the posterior as it is: of every emission that integrates φ out, with every prior.
+"""Splits and merges leave the posterior as it is: of every emission that integrates φ out, with every prior. So does
+dividing pairs of states anew, of every emission.
 
 Particle Gibbs acts in one sweep of ten only, so that the moves have to get the law right by themselves.
 """
@@ -26,10 +27,12 @@ GAPS = np.array([False, True, False, False, True])
 class Seldom(ihmm.ParticleGibbs):
     """Leaves the path alone nine times of ten."""
 
+    rate = 0.1
+
     def resample_states(self, rng, data, model, draw):
-        if rng.random() < 0.1:
+        if rng.random() < self.rate:
             return super().resample_states(rng, data, model, draw)
-        return Path(draw.states, draw.transitions.beta), PassInfo(0, 0, 0.0)
+        return Path(draw.states, draw.transitions.beta, draw.phi), PassInfo(0, 0, 0.0)
 
 
 @pytest.mark.parametrize(("emission", "series", "prior", "lengths", "move"), trials(PRIORS, LAYOUTS, MOVES, few=1))
@@ -72,6 +75,39 @@ def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(famil
     assert result.p_value > ALARM, result
 
 
+class Sometimes(Seldom):
+    """Leaves the path alone every other time: without it pairs would have the same states for ever."""
+
+    rate = 0.5
+
+
+PAIRS = {"pairs": (ihmm.PairGibbs(10),), "pairs, splits and merges": (ihmm.PairGibbs(5), ihmm.SplitMerge(3, 2))}
+SLICED = {
+    "student-t": (ihmm.StudentT(dof=3.0, mean=0.0, strength=0.5, shape=2.0, rate=1.0), NORMAL_SERIES),
+    "von-mises": (ihmm.VonMises(shape=1.5, rate=0.3, direction=0.5, strength=0.8), NORMAL_SERIES),
+}
+
+
+@pytest.mark.parametrize(("emission", "series", "prior", "lengths", "moves"), trials(PRIORS, LAYOUTS, PAIRS, few=1))
+def test_pairs_that_are_divided_visit_every_partition(emission, series, prior, lengths, moves):
+    model = ihmm.Model(emission, prior)
+    result = partition_test(model, split(series, lengths), Sometimes(2), moves=moves, sweeps=4000, seed=5)
+    assert result.p_value > ALARM, result
+
+
+def test_pairs_of_a_finite_model_visit_every_partition():
+    model = ihmm.Model(EMISSIONS["normal-mean"][0], ihmm.FinitePrior(3))
+    result = partition_test(model, NORMAL_SERIES, Sometimes(2), moves=PAIRS["pairs"], sweeps=4000, seed=5)
+    assert result.p_value > ALARM, result
+
+
+@pytest.mark.parametrize("family", FAMILIES | SLICED)
+def test_pairs_with_every_hyperparameter_free_leave_the_joint_law_alone(family):
+    model = ihmm.Model((FAMILIES | SLICED)[family][0], PRIORS["sticky-free"])
+    result = geweke(model, [3, 2], Sometimes(2), moves=PAIRS["pairs"], sweeps=4000, seed=7)
+    assert result.p_value > ALARM, result
+
+
 class TestTheLawTestsCanFail:
     model, series = ihmm.Model(EMISSIONS["normal-mean"][0], PRIORS["sticky"]), NORMAL_SERIES
 
@@ -96,6 +132,14 @@ class TestTheLawTestsCanFail:
                 return ihmm.SplitMerge(3 * len(path.beta) - 5, 2).apply(rng, data, model, path, hyper)
 
         result = self.run(Eager())
+        assert result.p_value < 1e-6, result
+
+    def test_rows_of_pairs_that_do_not_stick_are_caught(self):
+        class Loose(ihmm.PairGibbs):
+            def apply(self, rng, data, model, path, hyper):
+                return super().apply(rng, data, model, path, hyper._replace(stickiness=0.0))
+
+        result = self.run(Loose(10))
         assert result.p_value < 1e-6, result
 
     def test_greedy_moves_among_draws_are_caught(self):

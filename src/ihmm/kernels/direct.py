@@ -5,9 +5,13 @@ the observations given to a state so far say about the next one. Families of one
 prior and values of one dimension; those of several have two, and are in `rows`. As the compiler knows dimensions, it
 leaves out of each what is for the other.
 
+The first of a state's statistics is the number of its steps. NORMAL_MEAN has their sum next, NORMAL their mean and sum
+of squared deviations; then both have, from PREPARED on, whether what follows is made of these, and center, inverse
+squared scale and constant of the predictive density, made when they are first asked for.
+
 A product of families, with three dimensions, is known by a table in place of a number, a row a part: its family,
 whether that is one of rows, and where its columns and its statistics begin and end. Values are (T, D, 1); the prior of
-part p is prior[p, 0], or prior[p] of a family of rows. The first of a state's statistics is the number of its steps.
+part p is prior[p, 0], or prior[p] of a family of rows.
 """
 
 import math

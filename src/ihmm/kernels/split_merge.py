@@ -17,7 +17,7 @@ is γ β_k²/(β_a β_b), the Jacobian of splitting β_k included; a split draws
 which leaves γ (MOST − LEAST). And j is a random step of a random state: that has probability 1/(K n) if there is one
 state, with n steps, and 1/((K+1) n_b) if there are two.
 
-The ratio is known up to every step of the union. Once it is beyond hope or doubt an attempt ends and leaves the path as
+Every few steps the ratio is known up to there. Once it is beyond hope or doubt an attempt ends and leaves the path as
 it is: the particles decide that, not the state that the path is in, so that the law is the same. A few attempts go on,
 for splits that begin badly or are overdue.
 """

@@ -1,8 +1,9 @@
-"""Moves on the path and β, with π and φ integrated out, between Step 1 and the rest of a sweep."""
+"""Moves on the path and β, with π integrated out, between Step 1 and the rest of a sweep."""
 
 from ihmm.moves._base import Move, MoveInfo
 from ihmm.moves.greedy import GreedySplitMerge
 from ihmm.moves.mixture import GroupComponents
+from ihmm.moves.pairs import PairGibbs
 from ihmm.moves.split_merge import SplitMerge
 
-__all__ = ["GreedySplitMerge", "GroupComponents", "Move", "MoveInfo", "SplitMerge"]
+__all__ = ["GreedySplitMerge", "GroupComponents", "Move", "MoveInfo", "PairGibbs", "SplitMerge"]

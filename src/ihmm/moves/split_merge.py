@@ -18,7 +18,7 @@ from ihmm.samplers import Path
 from ihmm.samplers.direct_assignment import compiled_family
 from ihmm.sticks import new_stream
 
-PER_GAMMA, MOST_ATTEMPTS = 12, 100
+PER_GAMMA, MOST_ATTEMPTS = 8, 64
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SplitMerge:
     Parameters
     ----------
     attempts
-        How many splits and merges are tried in a sweep; by default 12γ, two or three for every state.
+        How many splits and merges are tried in a sweep; by default 8γ, about two for every state.
     n_particles
         How many ways to split a state are looked at together.
     """
@@ -41,7 +41,7 @@ class SplitMerge:
 
     def __post_init__(self) -> None:
         if self.attempts is not None:
-            _checks.count("SplitMerge attempts (in a sweep; None: two or three for every state)", self.attempts)
+            _checks.count("SplitMerge attempts (in a sweep; None: about two for every state)", self.attempts)
         _checks.count("SplitMerge n_particles", self.n_particles, least=2)
 
     def acts(self, sweep: int, tune: int) -> bool:
