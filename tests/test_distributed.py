@@ -30,7 +30,7 @@ def series(n_sequences=7, length=80):
 @pytest.fixture(scope="module")
 def client():
     with (
-        dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        dask.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None, silence_logs=50) as cluster,
         dask.Client(cluster) as client,
     ):
         yield client
