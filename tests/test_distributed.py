@@ -1,5 +1,6 @@
 """Chains and sequences elsewhere: the draws are those of one thread here."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -29,7 +30,7 @@ def series(n_sequences=7, length=80):
 @pytest.fixture(scope="module")
 def client():
     with (
-        dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        dask.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None, silence_logs=50) as cluster,
         dask.Client(cluster) as client,
     ):
         yield client
@@ -87,10 +88,12 @@ def test_a_cluster_that_keeps_failing_is_given_up():
         def scheduler_info(self, n_workers):
             return {"workers": {"one": None}}
 
-        def scatter(self, data, workers, hash):
+        as_current = contextlib.nullcontext
+
+        def scatter(self, data, hash):
             return data
 
-        def submit(self, *arguments, pure):
+        def submit(self, *arguments, actor, pure):
             return self
 
         def result(self):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from ihmm import _checks
-from ihmm._threads import in_threads
+from ihmm._threads import share_out
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.emissions._base import REQUIRED, Collapsed, Emission, log_density_at, log_marginal, provides
 from ihmm.emissions.choose import choose
@@ -100,10 +100,15 @@ class Threads:
     threads: int = 1
 
     def parts(self, n_steps: int) -> int:
-        return self.threads * math.ceil(n_steps / (self.threads * JOB))
+        return jobs_for(self.threads, n_steps)
 
     def over(self, function: "Callable[[Data, Job], Result]", data: "Data", jobs: Sequence[Job]) -> list[Result]:
-        return list(in_threads(lambda job: function(data.take(slice(job.begin, job.end)), job), jobs, self.threads))
+        return share_out(lambda job: function(data.take(slice(job.begin, job.end)), job), jobs, self.threads)
+
+
+def jobs_for(members: int, n_steps: int) -> int:
+    """How many jobs to make of so many steps: as many for each member of a team, and none too long."""
+    return members * math.ceil(n_steps / (members * JOB))
 
 
 class Data(NamedTuple):
@@ -137,7 +142,7 @@ class Data(NamedTuple):
     def by_piece(self, function: Callable[[slice], Result]) -> list[Result]:
         """The function of consecutive pieces of the steps, which are the same for every team, in order."""
         pieces = [slice(i, i + PIECE) for i in range(0, len(self.y), PIECE)]
-        return list(in_threads(function, pieces, min(self.team.threads, len(pieces))))
+        return share_out(function, pieces, min(self.team.threads, len(pieces)))
 
     @property
     def seen(self) -> Array:

@@ -150,8 +150,9 @@ def compact(path: IntArray, theta: Theta, rank: IntArray) -> tuple[IntArray, Flo
 
     Returns the path in the new labels, β over them, and the old labels.
     """
-    kept = counts.compact(path, rank)
+    states = np.empty(len(path), np.int64)
+    kept = counts.compact(path, rank, states)
     beta = np.empty(len(kept) + 1)
     beta[:-1] = theta.beta[kept]
     beta[-1] = max(1 - beta[:-1].sum(), theta.left[theta.size[0] - 1])
-    return path, beta, kept
+    return states, beta, kept

@@ -30,6 +30,15 @@ def test_transitions_are_counted_within_sequences_and_never_across(paths):
     np.testing.assert_array_equal(counted, twin.count_transitions(paths, 5))
 
 
+@QUICK
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(-1e6, 1e6)), max_size=20))
+def test_values_are_added_up_state_by_state_and_in_order(steps):
+    states, values = np.array([k for k, _ in steps], np.int64), np.array([value for _, value in steps], np.float64)
+    count, total = counts.count_and_sum(states, values, 5)
+    np.testing.assert_array_equal(count, np.bincount(states, minlength=5))
+    np.testing.assert_array_equal(total, np.bincount(states, weights=values, minlength=5))
+
+
 def test_the_two_ways_to_write_the_law_of_tables_agree():
     for customers, concentration in [(1, 0.5), (7, 0.25), (60, 4.0), (60, 1e-8)]:
         np.testing.assert_allclose(
@@ -99,8 +108,8 @@ def test_differences_of_log_ratio_are_the_chance_of_no_new_table(i, later, a):
 @QUICK
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=20), st.permutations(range(7)))
 def test_compact_names_the_visited_states_in_order_of_their_rank(path, rank):
-    renamed = np.array(path)
-    kept = counts.compact(renamed, np.array(rank))
+    renamed = np.empty(len(path), np.int64)
+    kept = counts.compact(np.array(path), np.array(rank), renamed)
     assert kept.tolist() == sorted(set(path), key=lambda state: rank[state])
     assert kept[renamed].tolist() == path
 

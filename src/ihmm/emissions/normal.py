@@ -10,6 +10,7 @@ from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
+from ihmm.kernels.counts import count_and_sum
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -68,9 +69,9 @@ class Normal(ConjugateEmission):
         return NormalPhi(self.mean + rng.standard_normal(n) * np.sqrt(variance / self.strength), variance)
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalPhi:
-        count = np.bincount(states, minlength=n_states)
-        average = np.bincount(states, weights=y, minlength=n_states) / np.maximum(count, 1)
-        square = np.bincount(states, weights=np.square(y - average[states]), minlength=n_states)
+        count, total = count_and_sum(states, y, n_states)
+        average = total / np.maximum(count, 1)
+        _, square = count_and_sum(states, np.square(y - average[states]), n_states)
         return self.draw_posterior(rng, count, count, average, square)
 
     def draw_posterior(

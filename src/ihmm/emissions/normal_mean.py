@@ -8,6 +8,7 @@ import numpy as np
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
+from ihmm.kernels.counts import count_and_sum
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -33,7 +34,11 @@ class NormalMean(ConjugateEmission):
         return real_values(y, "NormalMean")
 
     def log_density(self, y: FloatArray, phi: NormalMeanPhi) -> FloatArray:
-        return self._log_normal(y - phi.mean[:, None], self.noise**2).T
+        out = y - phi.mean[:, None]
+        out *= out
+        out *= -0.5 / self.noise**2
+        out -= 0.5 * (LOG_2PI + np.log(self.noise**2))
+        return out.T
 
     def log_density_at(self, y: FloatArray, states: IntArray, phi: NormalMeanPhi) -> FloatArray:
         return self._log_normal(y - phi.mean[states], self.noise**2)
@@ -45,8 +50,7 @@ class NormalMean(ConjugateEmission):
         return NormalMeanPhi(rng.normal(self.mean, self.scale, n))
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalMeanPhi:
-        count = np.bincount(states, minlength=n_states)
-        total = np.bincount(states, weights=y, minlength=n_states)
+        count, total = count_and_sum(states, y, n_states)
         precision = 1 / self.scale**2 + count / self.noise**2
         center = (self.mean / self.scale**2 + total / self.noise**2) / precision
         return NormalMeanPhi(center + rng.standard_normal(n_states) / np.sqrt(precision))

@@ -15,11 +15,33 @@ def count_transitions(states, offsets, n_states):
     """n_jk, shape (K + 1, K): row 0 counts how often a sequence begins in k, row j + 1 the steps from j to k."""
     counts = np.zeros((n_states + 1, n_states), np.int64)
     for i in range(len(offsets) - 1):
-        previous = -1
+        # Steps that stay are counted apart: adding to the same place in memory at every step takes twice as long
+        previous, stayed = -1, 0
         for t in range(offsets[i], offsets[i + 1]):
+            if states[t] == previous:
+                stayed += 1
+                continue
+            counts[previous + 1, previous] += stayed
             counts[previous + 1, states[t]] += 1
-            previous = states[t]
+            previous, stayed = states[t], 0
+        counts[previous + 1, previous] += stayed
     return counts
+
+
+@jit
+def count_and_sum(states, values, n_states):
+    """How many steps each state has, and the sum of their values, added up in order."""
+    count, total = np.zeros(n_states, np.int64), np.zeros(n_states)
+    t = 0
+    while t < len(states):
+        k, begin = states[t], t
+        so_far = total[k]
+        while t < len(states) and states[t] == k:
+            so_far += values[t]
+            t += 1
+        count[k] += t - begin
+        total[k] = so_far
+    return count, total
 
 
 @jit
@@ -84,10 +106,10 @@ def log_ratio(i, a):
 
 
 @jit
-def compact(path, rank):
-    """Rename the states of the path 0 … K − 1 in order of `rank`, in place; returns the old names of those kept.
+def compact(path, rank, renamed):
+    """Rename the states of the path 0 … K − 1 in order of `rank`; returns the old names of those kept.
 
-    `rank` is a permutation of the states.
+    `rank` is a permutation of the states; `renamed` may be the path itself.
     """
     n_states = len(rank)
     visited = np.zeros(n_states, np.bool_)
@@ -104,9 +126,15 @@ def compact(path, rank):
             kept[n_kept] = state
             label[state] = n_kept
             n_kept += 1
-    for t in range(len(path)):
-        path[t] = label[path[t]]
+    rename(path, label, renamed)
     return kept[:n_kept]
+
+
+@jit
+def rename(path, label, renamed):
+    """The path with every state called by its label."""
+    for t in range(len(path)):
+        renamed[t] = label[path[t]]
 
 
 @jit

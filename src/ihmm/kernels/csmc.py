@@ -43,8 +43,7 @@ class Density(NamedTuple):
     """Densities of a block of steps, on a scale of their own at each step."""
 
     begin: int  # first step of the block
-    explicit: np.ndarray  # (B, |V|): f(y_t | φ_k)
-    marginal: np.ndarray  # (B,): g_t
+    explicit: np.ndarray  # (B, |V| + 1): f(y_t | φ_k), and g_t at the end
     column_of: np.ndarray  # (capacity,): where a tail state stands in `log_tail`, −1 if not there
     log_tail: np.ndarray  # (n, B): log f(y_t | φ_k) − log g_t
 
@@ -58,7 +57,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
     row_tail, row_reach = theta.tail, theta.reach
     n_explicit = size[2]
     first, state, row, number, mass = cloud
-    offset, explicit, marginal, column_of, log_tail = density
+    offset, explicit, column_of, log_tail = density
     share, reach = np.empty(n_explicit), np.empty(n_explicit)
     slot = np.full(len(theta.beta), -1)
     before = np.empty(4, np.uint64)
@@ -76,7 +75,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
         for k in range(n_explicit):
             total += share[k] * explicit[t - offset, k]
             reach[k] = total
-        everything = total + tail * marginal[t - offset]
+        everything = total + tail * explicit[t - offset, n_explicit]
 
         # The reference first; its state often has most of the mass, so it is tried before the others are searched
         k = reference[t]

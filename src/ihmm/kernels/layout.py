@@ -10,3 +10,24 @@ def relate(source, scale, least, target):
     for t in range(n_columns):
         for k in range(n_rows):
             target[t, k] = max(source[k, t] - scale[t], least)
+
+
+@jit
+def relate_with_tail(table, log_marginal, n_explicit, has_tail, least, target):
+    """Logarithms of a block's densities, by state, as particles need them.
+
+    Those of the first states, and of g_t in the last column if there is a tail, go to `target` step by step: relative
+    to the largest of them at each step, and nowhere below `least`. Those of the tail are left relative to g_t.
+    """
+    top = log_marginal.copy()
+    if not has_tail:
+        top[:] = table[0]
+    for k in range(n_explicit):
+        for t in range(len(top)):
+            top[t] = max(top[t], table[k, t])
+    relate(table[:n_explicit], top, least, target)
+    for t in range(len(top)):
+        target[t, n_explicit] = max(log_marginal[t] - top[t], least) if has_tail else least
+    for k in range(n_explicit, len(table)):
+        for t in range(len(top)):
+            table[k, t] -= log_marginal[t]

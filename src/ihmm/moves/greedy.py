@@ -83,7 +83,7 @@ class GreedySplitMerge:
         merge_best_first(
             family, prior, values, offsets, states, statistics, counts, beta[:n_states], *mass, self.careful
         )
-        kept = compact(states, np.arange(n_states))
+        kept = compact(states, np.arange(n_states), states)
         phi = None if choices is None else take(choices, statistics[kept, 1:].argmax(axis=1))
         info = MoveInfo(n_states - (len(path.beta) - 1), n_states - len(kept))
         return Path(states, np.append(beta[kept], path.beta[-1]), phi), info

@@ -58,7 +58,7 @@ def finish(
     update_rate = np.count_nonzero(path != reference) / len(path)
     rank = np.arange(theta.size[0])
     rank[: len(order)] = order
-    states, beta, kept = compact(path.astype(np.int64, copy=False), theta, rank)
+    states, beta, kept = compact(path, theta, rank)
     n_born = int((rank[kept] >= draw.n_states).sum())
     return Path(states, beta, take(phi, kept)), PassInfo(int(theta.size[2]), n_born, update_rate)
 
@@ -103,6 +103,11 @@ def densities(by_state: FloatArray, log_scale: FloatArray) -> FloatArray:
     """f(y_t | φ_k) / scale_t, (T, K), from a (K, T) table of logarithms; zero where it would be below e^LEAST."""
     out = np.empty(by_state.shape[::-1])
     relate(by_state, log_scale, LEAST, out)
-    np.exp(out, out=out)
-    out -= np.exp(LEAST)
-    return out
+    return exponentials(out)
+
+
+def exponentials(logs: FloatArray) -> FloatArray:
+    """Densities in place of their logarithms, which are nowhere below LEAST; zero where they are there."""
+    np.exp(logs, out=logs)
+    logs -= np.exp(LEAST)
+    return logs

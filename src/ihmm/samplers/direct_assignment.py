@@ -93,6 +93,6 @@ class DirectAssignment:
             n_states = capacity
 
         update_rate = float(np.mean(states != draw.states))
-        kept = compact(states, np.arange(n_states))
+        kept = compact(states, np.arange(n_states), states)
         born = int((kept >= draw.n_states).sum())
         return Path(states, np.append(beta[kept], beta[-1])), PassInfo(len(kept) + 1, born, update_rate)

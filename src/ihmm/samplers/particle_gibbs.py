@@ -18,11 +18,13 @@ from ihmm._memory import keep_memory
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import size, take
 from ihmm.kernels import csmc
+from ihmm.kernels.counts import rename
 from ihmm.kernels.csmc import Cloud, Density
+from ihmm.kernels.layout import relate_with_tail
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import PassInfo, Path, densities, finish
+from ihmm.samplers._base import LEAST, PassInfo, Path, exponentials, finish
 from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
 
 # Most steps, and about how many densities, held at once. Between two blocks threads wait for the interpreter's lock, so
@@ -71,7 +73,8 @@ class ParticleGibbs:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
         theta, order = self.open(model, draw, stick_key)
         known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
-        path = reference = small(np.argsort(order))[draw.states]
+        path = reference = np.empty(len(draw.states), np.min_scalar_type(len(order)))
+        rename(draw.states, np.argsort(order), path)
         renew = partial(self.renew, keys, model, theta, known)
         for stretches in whole_sequences(data) if self.block_size is None else blocks(rng, data, self.block_size):
             jobs = [Job.of(stretch, path) for stretch in stretches]
@@ -100,7 +103,7 @@ class ParticleGibbs:
         if job.after >= 0:
             theta = open_state(theta, job.after)
 
-        stream = np.empty(4, np.uint64)
+        stream = np.empty((3, 16), np.uint64)[1, :4]  # apart: threads that share a cache line slow each other down
         block = min(BLOCK, max(64, CELLS // size(known)))
         t = 0
         while t < len(reference):
@@ -172,7 +175,8 @@ class Job(NamedTuple):
 def whole_sequences(data: Data) -> list[list[Stretch]]:
     """All sequences in one round, shared among the team."""
     offsets = data.offsets
-    ends = np.linspace(0, offsets[-1], data.team.parts(len(data.y)) + 1)
+    n_parts = data.team.parts(len(data.y))
+    ends = np.arange(n_parts + 1) * offsets[-1] // n_parts
     cuts = np.unique(np.searchsorted(offsets, ends))
     return [
         [
@@ -205,16 +209,11 @@ def small(path: IntArray) -> IntArray:
 def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, theta: Theta) -> Density:
     """Densities of one block: V on a common scale at each step, the known tail states relative to g_t."""
     n_explicit, table = theta.size[2], np.ascontiguousarray(log_density.T)
-    explicit, log_tail = table[:n_explicit], table[n_explicit:]
-    if n_explicit == theta.n_total:  # all states of a finite model: there is no tail
-        top, marginal = explicit.max(axis=0), np.zeros(len(log_marginal))
-    else:
-        top = np.maximum(explicit.max(axis=0), log_marginal) if n_explicit else log_marginal
-        marginal = np.exp(log_marginal - top)
-    log_tail -= log_marginal
+    explicit = np.empty((len(log_marginal), n_explicit + 1))
+    relate_with_tail(table, log_marginal, n_explicit, n_explicit < theta.n_total, LEAST, explicit)
     column_of = np.full(len(theta.beta), -1)
-    column_of[n_explicit : len(table)] = np.arange(len(log_tail))
-    return Density(begin, densities(explicit, top), marginal, column_of, log_tail)
+    column_of[n_explicit : len(table)] = np.arange(len(table) - n_explicit)
+    return Density(begin, exponentials(explicit), column_of, table[n_explicit:])
 
 
 def add_column(density: Density, state: int, log_ratio: FloatArray) -> Density:
