@@ -17,10 +17,13 @@ from ihmm.samplers import Path
 from ihmm.samplers._base import relative_densities
 from ihmm.sticks import new_stream
 
+LONG = 20_000  # steps beyond which not every sweep has it, so that it stays a small part of the work
+
 
 @dataclass(frozen=True)
 class PairGibbs:
-    """In every sweep, divide the steps of pairs of states anew, given φ: exact Gibbs steps.
+    """Divide the steps of pairs of states anew, given φ, by exact Gibbs steps: in every sweep, or in some where series
+    are long.
 
     Pairs are picked by how well both explain the same steps; where states hardly overlap, there are few. Any emission
     has it but a mixture, with any sampler that does not integrate φ out.
@@ -42,7 +45,7 @@ class PairGibbs:
     def apply(
         self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
     ) -> tuple[Path, MoveInfo]:
-        if path.phi is None or model.is_mixture or len(path.beta) < 3:
+        if path.phi is None or model.is_mixture or len(path.beta) < 3 or rng.random() * len(path.states) > LONG:
             return path, MoveInfo()
         density, states = relative_densities(model, data, path.phi), path.states.copy()
         mass = hyper.concentration, hyper.stickiness
