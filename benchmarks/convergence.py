@@ -47,9 +47,16 @@ class Setting(NamedTuple):
     moves: tuple[Move, ...]
     tune: int
     sweeps: int  # in all
+    prior: ihmm.HDPPrior = ihmm.HDPPrior()
 
 
-SETTINGS = {"default moves": Setting(MOVES, 200, 400), "no moves": Setting((), 0, 4000)}
+FEW = ihmm.HDPPrior(gamma=ihmm.GammaPrior(1.0, 1000.0))  # a prior that wants to be persuaded of every state
+SETTINGS = {
+    "default moves": Setting(MOVES, 200, 400),
+    "default moves, few states": Setting(MOVES, 200, 400, FEW),
+    "no moves": Setting((), 0, 4000),
+    "no moves, few states": Setting((), 0, 4000, FEW),
+}
 
 
 def main() -> None:
@@ -80,13 +87,13 @@ def measure(data: str, name: str, starts: list[int], seeds: int) -> None:
             keep(data, name, records)
         return
     setting = SETTINGS[name]
-    run(recording, 10, 0, 10, setting.moves, tune=5)  # compiles
+    run(recording, 10, 0, setting._replace(tune=5, sweeps=10))  # compiles
     for init in starts:
         keep(data, f"{name} from {init}", [chain_record(recording, init, seed, setting) for seed in range(seeds)])
 
 
 def chain_record(recording: Recording, init: int, seed: int, setting: Setting) -> Record:
-    chain = run(recording, init, seed, setting.sweeps, setting.moves, setting.tune)
+    chain = run(recording, init, seed, setting)
     return {
         "sizes": chain.sizes.tolist(),
         "seconds": chain.seconds.round(5).tolist(),
@@ -121,10 +128,9 @@ class Chain(NamedTuple):
     late: list[IntArray]  # paths of the last quarter
 
 
-def run(
-    recording: Recording, init: int | str, seed: int, sweeps: int, moves: tuple[Move, ...] = (), tune: int = 0
-) -> Chain:
-    model = ihmm.Model(ihmm.NormalMean(noise=recording.noise, mean=0.0, scale=2.0))
+def run(recording: Recording, init: int | str, seed: int, setting: Setting) -> Chain:
+    moves, tune, sweeps, prior = setting
+    model = ihmm.Model(ihmm.NormalMean(noise=recording.noise, mean=0.0, scale=2.0), prior)
     begin = time.process_time()
     chain = ihmm.iterate(model, recording.y, seed=seed, init=init, moves=moves, tune=tune)
     sizes, seconds, late = np.empty(sweeps, np.int64), np.empty(sweeps), []

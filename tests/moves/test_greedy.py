@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from convergence import run
+from convergence import Setting, run
 from scipy.special import gammaln, logsumexp
 
 import ihmm
@@ -337,7 +337,7 @@ def test_what_is_not_a_move_is_refused(moves):
 @pytest.mark.parametrize("data", ["four_state", "ten_state"])
 def test_the_papers_data_take_a_few_sweeps_from_any_start(data, init):
     recording = getattr(ihmm.datasets, data)()
-    chain = run(recording, init, seed=0, sweeps=30, moves=GREEDY, tune=30)
+    chain = run(recording, init, 0, Setting(GREEDY, tune=30, sweeps=30))
     assert np.all(chain.sizes[10:] == len(recording.means))
 
 
@@ -359,5 +359,5 @@ def test_an_automatic_start_needs_no_closed_forms(case):
 @pytest.mark.parametrize("data", ["four_state", "ten_state"])
 def test_an_automatic_start_on_the_papers_data_needs_no_tuning(data):
     recording = getattr(ihmm.datasets, data)()
-    chain = run(recording, "auto", seed=0, sweeps=20)
+    chain = run(recording, "auto", 0, Setting((), tune=0, sweeps=20))
     assert np.all(chain.sizes[5:] == len(recording.means))
