@@ -129,6 +129,7 @@ def tasks() -> dict[str, Callable[[], Callable[[], object]]]:
         "blocked": partial(step, ihmm.Blocked(), prior=ihmm.FinitePrior(12)),
         "direct assignment": partial(step, ihmm.DirectAssignment()),
         "split–merge": partial(move, ihmm.SplitMerge(8)),
+        "pairs of states": partial(move, ihmm.PairGibbs()),
         "greedy split–merge": partial(move, GreedySplitMerge()),
         "tables, hyperparameters, β, π, φ": rest,
     }

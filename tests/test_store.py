@@ -206,7 +206,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
         folder = tmp_path / f"run-{i}"
         with begin(folder) as process:
             assert process.stdout.readline() == "ready\n"
-            time.sleep(rng.uniform(0.1, 0.95) * lasts)
+            time.sleep(rng.uniform(0.05, 0.75) * lasts)
             process.send_signal(signal.SIGKILL)
         if not (folder / "run.json").exists():
             continue  # killed before the run began: nothing was promised

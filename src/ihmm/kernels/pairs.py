@@ -13,7 +13,7 @@ from ihmm.kernels.conditionals import base_measure, draw_dirichlet
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.draws import FLOOR, draw_index, split, uniform
 
-TRIES = 3  # for every scan that there may be, to find a step that could be in two states
+TRIES = 2  # for every scan that there may be, to find a step that could be in two states
 
 
 @jit

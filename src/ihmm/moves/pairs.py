@@ -34,7 +34,7 @@ class PairGibbs:
         How many pairs at most, one after the other.
     """
 
-    scans: int = 40
+    scans: int = 25
 
     def __post_init__(self) -> None:
         _checks.count("PairGibbs scans (pairs of states in a sweep, at most)", self.scans)
