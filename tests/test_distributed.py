@@ -30,7 +30,8 @@ def series(n_sequences=7, length=80):
 @pytest.fixture(scope="module")
 def client():
     with (
-        dask.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None, silence_logs=50) as cluster,
+        # with None it would ask for the usual port all the same, which another run of these tests may have
+        dask.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=":0", silence_logs=50) as cluster,
         dask.Client(cluster) as client,
     ):
         yield client

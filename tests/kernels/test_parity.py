@@ -27,7 +27,7 @@ from ihmm.emissions import (
     Poisson,
 )
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
-from ihmm.kernels import _jit, conditionals, counts, csmc, draws, forward_backward, sticks
+from ihmm.kernels import _jit, conditionals, counts, csmc, densities, draws, forward_backward, sticks
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, PairGibbs, SplitMerge
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
@@ -140,6 +140,10 @@ def count_cases():
         "compact_kept": counts.compact(path, rng.permutation(9), path),
         "compact_path": path,
     }
+    y, mean, factor, constant = rng.standard_normal(60), *rng.standard_normal((3, 5))
+    cases["log_normal"], cases["log_normal_at"] = np.empty((5, 60)), np.empty(60)
+    densities.log_normal(y, mean, factor, constant, cases["log_normal"])
+    densities.log_normal_at(y, states, mean, factor, constant, cases["log_normal_at"])
     reach = np.cumsum(rng.random(100))
     at = [*np.linspace(0, 60, 40), *reach[::9]]
     cases["search"] = np.array([csmc.search(reach, low, high, u) for low, high in [(0, 100), (7, 30)] for u in at])

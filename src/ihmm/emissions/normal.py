@@ -10,6 +10,7 @@ from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
+from ihmm.kernels import densities
 from ihmm.kernels.counts import count_and_sum
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -48,15 +49,10 @@ class Normal(ConjugateEmission):
         return real_values(y, "Normal")
 
     def log_density(self, y: FloatArray, phi: NormalPhi) -> FloatArray:
-        out = y - phi.mean[:, None]
-        out *= out
-        out *= (-0.5 / phi.variance)[:, None]
-        out -= 0.5 * (LOG_2PI + np.log(phi.variance))[:, None]
-        return out.T
+        return log_normal(y, phi.mean, phi.variance)
 
     def log_density_at(self, y: FloatArray, states: IntArray, phi: NormalPhi) -> FloatArray:
-        residual = y - phi.mean[states]
-        return residual * residual * (-0.5 / phi.variance)[states] - (0.5 * (LOG_2PI + np.log(phi.variance)))[states]
+        return log_normal_at(y, states, phi.mean, phi.variance)
 
     def log_marginal(self, y: FloatArray) -> FloatArray:
         # Student t with 2·shape degrees of freedom
@@ -120,3 +116,21 @@ class Normal(ConjugateEmission):
         shape = self.shape + 0.5 * count
         rate = self.rate + 0.5 * square + 0.5 * self.strength * weight / strength * (average - self.mean) ** 2
         return center, strength, shape, rate
+
+
+def log_normal(y: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
+    """log N(y_t | mean_k, variance_k), (T, K)."""
+    out = np.empty((len(mean), len(y)))
+    densities.log_normal(np.ascontiguousarray(y), *_as_compiled_code_reads(mean, variance), out)
+    return out.T
+
+
+def log_normal_at(y: FloatArray, states: IntArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
+    """log N(y_t | mean_k, variance_k), k the state of step t."""
+    out = np.empty(len(y))
+    densities.log_normal_at(np.ascontiguousarray(y), states, *_as_compiled_code_reads(mean, variance), out)
+    return out
+
+
+def _as_compiled_code_reads(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    return np.ascontiguousarray(mean), -0.5 / variance, 0.5 * (LOG_2PI + np.log(variance))

@@ -8,9 +8,8 @@ import numpy as np
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
+from ihmm.emissions.normal import LOG_2PI, log_normal, log_normal_at
 from ihmm.kernels.counts import count_and_sum
-
-LOG_2PI = float(np.log(2 * np.pi))
 
 
 class NormalMeanPhi(NamedTuple):
@@ -34,14 +33,10 @@ class NormalMean(ConjugateEmission):
         return real_values(y, "NormalMean")
 
     def log_density(self, y: FloatArray, phi: NormalMeanPhi) -> FloatArray:
-        out = y - phi.mean[:, None]
-        out *= out
-        out *= -0.5 / self.noise**2
-        out -= 0.5 * (LOG_2PI + np.log(self.noise**2))
-        return out.T
+        return log_normal(y, phi.mean, np.full(len(phi.mean), self.noise**2))
 
     def log_density_at(self, y: FloatArray, states: IntArray, phi: NormalMeanPhi) -> FloatArray:
-        return self._log_normal(y - phi.mean[states], self.noise**2)
+        return log_normal_at(y, states, phi.mean, np.full(len(phi.mean), self.noise**2))
 
     def log_marginal(self, y: FloatArray) -> FloatArray:
         return self._log_normal(y - self.mean, self.noise**2 + self.scale**2)
