@@ -29,7 +29,7 @@ from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
 
 # Most steps, and about how many densities, held at once. Between two blocks threads wait for the interpreter's lock, so
 # there are to be few of them.
-BLOCK, CELLS = 16_000, 200_000
+BLOCK, CELLS = 17_000, 200_000
 MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
 
 
