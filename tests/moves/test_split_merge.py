@@ -134,7 +134,7 @@ def test_it_acts_in_every_sweep_and_is_reported():
     assert info.moves.n_split >= 0
 
 
-@pytest.mark.parametrize(("gamma", "expected"), [(1e-3, 1), (1.0, 8), (2.3, 19), (1e4, 64)])
+@pytest.mark.parametrize(("gamma", "expected"), [(1e-3, 8), (1.0, 8), (2.3, 19), (1e4, 64)])
 def test_the_usual_number_of_attempts_grows_with_gamma(gamma, expected):
     assert ihmm.SplitMerge.usual_attempts(HYPER._replace(gamma=gamma)) == expected
 

@@ -18,7 +18,7 @@ from ihmm.samplers import Path
 from ihmm.samplers.direct_assignment import compiled_family
 from ihmm.sticks import new_stream
 
-PER_GAMMA, MOST_ATTEMPTS = 8, 64
+PER_GAMMA, FEWEST, MOST = 8, 8, 64
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class SplitMerge:
     Parameters
     ----------
     attempts
-        How many splits and merges are tried in a sweep; by default 8γ, about two for every state.
+        How many splits and merges are tried in a sweep; by default 8γ, about two for every state,
+        and at least 8.
     n_particles
         How many ways to split a state are looked at together.
     """
@@ -74,4 +75,4 @@ class SplitMerge:
     @staticmethod
     def usual_attempts(hyper: Hyper) -> int:
         """A function of what the move leaves alone: were it one of the path, the law would be another."""
-        return int(np.clip(np.ceil(PER_GAMMA * hyper.gamma), 1, MOST_ATTEMPTS))
+        return int(np.clip(np.ceil(PER_GAMMA * hyper.gamma), FEWEST, MOST))
