@@ -11,6 +11,7 @@ import ihmm
 from ihmm.moves import split_merge
 from ihmm.samplers import PassInfo, Path
 from ihmm.testing import geweke, partition_test
+from laws.test_step_by_step import EMISSIONS as STEP_BY_STEP
 from reference.cases import ALARM, COLUMNS, EMISSIONS, LAYOUTS, NORMAL_SERIES, PRIORS, ROW_SERIES, split, trials
 
 pytestmark = pytest.mark.law
@@ -82,10 +83,6 @@ class Sometimes(Seldom):
 
 
 PAIRS = {"pairs": (ihmm.PairGibbs(10),), "pairs, splits and merges": (ihmm.PairGibbs(5), ihmm.SplitMerge(3, 2))}
-SLICED = {
-    "student-t": (ihmm.StudentT(dof=3.0, mean=0.0, strength=0.5, shape=2.0, rate=1.0), NORMAL_SERIES),
-    "von-mises": (ihmm.VonMises(shape=1.5, rate=0.3, direction=0.5, strength=0.8), NORMAL_SERIES),
-}
 
 
 @pytest.mark.parametrize(("emission", "series", "prior", "lengths", "moves"), trials(PRIORS, LAYOUTS, PAIRS, few=1))
@@ -101,9 +98,9 @@ def test_pairs_of_a_finite_model_visit_every_partition():
     assert result.p_value > ALARM, result
 
 
-@pytest.mark.parametrize("family", FAMILIES | SLICED)
+@pytest.mark.parametrize("family", FAMILIES | STEP_BY_STEP)
 def test_pairs_with_every_hyperparameter_free_leave_the_joint_law_alone(family):
-    model = ihmm.Model((FAMILIES | SLICED)[family][0], PRIORS["sticky-free"])
+    model = ihmm.Model((FAMILIES | STEP_BY_STEP)[family][0], PRIORS["sticky-free"])
     result = geweke(model, [3, 2], Sometimes(2), moves=PAIRS["pairs"], sweeps=4000, seed=7)
     assert result.p_value > ALARM, result
 

@@ -33,8 +33,10 @@ def renew_pairs(stream, density, offsets, states, beta, concentration, stickines
     for _ in range(TRIES * scans):
         t = int(uniform(stream) * len(states))
         a, b = draw_index(stream, density[t]), draw_index(stream, density[t])
-        if a == b or done == scans:
+        if a == b:
             continue
+        if done == scans:
+            break
         done += 1
         enter, leave = draw_rows_of_pair(stream, counts, measure, a, b)
         n = filter_pair(density, begins, states, enter, leave, a, b, steps, chances)

@@ -31,8 +31,7 @@ class SplitMerge:
     Parameters
     ----------
     attempts
-        How many splits and merges are tried in a sweep; by default 8γ, about two for every state,
-        and at least 8.
+        How many splits and merges are tried in a sweep; by default 8γ, about two for every state, and at least 8.
     n_particles
         How many ways to split a state are looked at together.
     """
