@@ -1,12 +1,13 @@
 """What a family of emissions f(y | φ) with base measure H must be able to do. NumPy only: no numba needed."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi, Statistics
 
+Summed = TypeVar("Summed", bound=tuple[Any, ...])
 MARGINAL_DRAWS = 256
 LARGEST = 1e150  # of which the square is still a number
 REQUIRED = ("validate", "log_density", "sample_prior", "resample", "sample_observations", "log_prior")  # of an emission
@@ -18,10 +19,13 @@ class Emission(Protocol):
     The parameters of K states travel as `phi`, a NamedTuple of arrays with leading axis K (or a single such array). If
     its class names some of them in a tuple `angles`, those are averaged round the circle when draws are summed up.
     Nothing needs to be subclassed. `with_past`, `update`, `column`, `sample_new`, `complete`, `log_marginal` and
-    `log_density_at` may be left out; the last four are then as here. Steps without any value never reach an emission,
-    except for `validate`, which sees another step's values in their place. A row with some of its values missing, NaN,
-    does: refuse it in `validate`, or leave those values out of the density everywhere. While tuning, `resample` and
-    `update` are also given some of the steps only, or steps more than once, for states that are tried out.
+    `log_density_at` may be left out; the last four are then as here. So may `statistics`, `combine`, `resample_given`
+    and `log_likelihood_given`, all four together: pieces of the data can then be summed up by different processes.
+
+    Steps without any value never reach an emission, except for `validate`, which sees another step's values in their
+    place. A row with some of its values missing, NaN, does: refuse it in `validate`, or leave those values out of the
+    density everywhere. While tuning, `resample` and `update` are also given some of the steps only, or steps more than
+    once, for states that are tried out.
     """
 
     def validate(self, y: Array) -> Array:
@@ -59,6 +63,23 @@ class Emission(Protocol):
         It then takes the place of `resample`, which only makes the first φ of a chain and need not be exact.
         """
         return None  # a body, so that type checkers do not ask every emission for this method
+
+    def statistics(self, y: Array, states: IntArray, n_states: int) -> Statistics | None:
+        """Optional: all that φ | y, s depends on, summed up by state, in a NamedTuple of arrays with leading axis
+        n_states as φ is; of no steps, too. None if these data cannot be summed up."""
+        return None
+
+    def combine(self, parts: Sequence[Statistics]) -> Statistics:
+        """Statistics of pieces of the data (same n_states), put together, in this order."""
+        return None
+
+    def resample_given(self, rng: np.random.Generator, statistics: Statistics) -> Phi:
+        """One draw of φ_k | y, s for every state, as `resample` has it."""
+        return None
+
+    def log_likelihood_given(self, statistics: Statistics, phi: Phi) -> float:
+        """log Π_t f(y_t | φ_{s_t})."""
+        return 0.0
 
     def column(self, d: int) -> "tuple[Emission, Callable[[Phi], Phi]] | None":
         """Optional, for pictures: the law of one column alone, an emission of one number a step, and how its parameter
@@ -279,6 +300,13 @@ def _concatenate(arrays: tuple[Array, ...]) -> Array:
 def size(phi: Phi) -> int:
     """How many states φ is for."""
     return len(next(iter(fields(phi).values())))
+
+
+def add(parts: Sequence[Summed]) -> Summed:
+    """Statistics of pieces of the data put together, if they are plain sums."""
+    arrays = zip(*(fields(part).values() for part in parts), strict=True)
+    together: Summed = rebuild(parts[0], (np.sum(pieces, axis=0) for pieces in arrays))
+    return together
 
 
 def sums_by_state(y: Array, states: IntArray, n_states: int) -> FloatArray:

@@ -1,6 +1,6 @@
 """Zeros and ones: each column is 1 with a probability of its own, which is Beta(a, b)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,11 +10,15 @@ from scipy.special import betaln
 from ihmm import _checks
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import Collapsed, ConjugateEmission, Emission, sums_by_state
+from ihmm.emissions._base import Collapsed, ConjugateEmission, Emission, add, sums_by_state
 
 
 class BernoulliPhi(NamedTuple):
     probs: FloatArray  # (K, D): of a 1
+
+
+class BernoulliStatistics(NamedTuple):
+    number: FloatArray  # (K, 2D): of ones in every column, then of zeros
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,19 @@ class Bernoulli(ConjugateEmission):
         return self._draw(rng, np.zeros((n, 2 * self.n_features)))
 
     def resample(self, rng: np.random.Generator, y: Array, states: IntArray, n_states: int) -> BernoulliPhi:
-        return self._draw(rng, sums_by_state(self._ones_and_zeros(y), states, n_states))
+        return self.resample_given(rng, self.statistics(y, states, n_states))
+
+    def statistics(self, y: Array, states: IntArray, n_states: int) -> BernoulliStatistics:
+        return BernoulliStatistics(sums_by_state(self._ones_and_zeros(y), states, n_states))
+
+    def combine(self, parts: Sequence[BernoulliStatistics]) -> BernoulliStatistics:
+        return add(parts)
+
+    def resample_given(self, rng: np.random.Generator, statistics: BernoulliStatistics) -> BernoulliPhi:
+        return self._draw(rng, statistics.number)
+
+    def log_likelihood_given(self, statistics: BernoulliStatistics, phi: BernoulliPhi) -> float:
+        return float(np.sum(statistics.number * _log_both(phi)))
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: BernoulliPhi) -> Array:
         y = rng.random((len(states), self.n_features)) < phi.probs[states]

@@ -1,19 +1,25 @@
 """Symbols 0 … n_symbols − 1 with a Dirichlet prior on each state's probabilities (T15 §2.2, "multinomial")."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import xlogy
 
 from ihmm import _checks
 from ihmm._random import dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, ConjugateEmission
+from ihmm.emissions._base import Collapsed, ConjugateEmission, add
 
 
 class CategoricalPhi(NamedTuple):
     probs: FloatArray
+
+
+class CategoricalStatistics(NamedTuple):
+    number: IntArray  # (K, n_symbols)
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,20 @@ class Categorical(ConjugateEmission):
         return CategoricalPhi(dirichlet(rng, np.full((n, self.n_symbols), self.concentration)))
 
     def resample(self, rng: np.random.Generator, y: IntArray, states: IntArray, n_states: int) -> CategoricalPhi:
+        return self.resample_given(rng, self.statistics(y, states, n_states))
+
+    def statistics(self, y: IntArray, states: IntArray, n_states: int) -> CategoricalStatistics:
         count = np.bincount(states * self.n_symbols + y, minlength=n_states * self.n_symbols)
-        return CategoricalPhi(dirichlet(rng, self.concentration + count.reshape(n_states, self.n_symbols)))
+        return CategoricalStatistics(count.reshape(n_states, self.n_symbols))
+
+    def combine(self, parts: Sequence[CategoricalStatistics]) -> CategoricalStatistics:
+        return add(parts)
+
+    def resample_given(self, rng: np.random.Generator, statistics: CategoricalStatistics) -> CategoricalPhi:
+        return CategoricalPhi(dirichlet(rng, self.concentration + statistics.number))
+
+    def log_likelihood_given(self, statistics: CategoricalStatistics, phi: CategoricalPhi) -> float:
+        return float(xlogy(statistics.number, phi.probs).sum())
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: CategoricalPhi) -> IntArray:
         cumulative = phi.probs.cumsum(axis=1)

@@ -1,23 +1,27 @@
 """Vectors of counts: each row is Multinomial(its total, probabilities), and those are Dirichlet."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
 from ihmm import _checks
 from ihmm._random import dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, ConjugateEmission, sums_by_state
-
-LARGEST_COUNT = 2**53  # up to which floating-point numbers count in ones
-LOG_FACTORIALS = gammaln(np.arange(10_000) + 1.0)
+from ihmm.emissions._base import Collapsed, ConjugateEmission, add, sums_by_state
+from ihmm.emissions._counts import LARGEST_COUNT, log_factorial
 
 
 class MultinomialPhi(NamedTuple):
     probs: FloatArray  # (K, D)
+
+
+class MultinomialStatistics(NamedTuple):
+    total: FloatArray  # (K, D)
+    log_orders: Array  # (K,): Σ log of the number of orders of a row's counts
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,20 @@ class Multinomial(ConjugateEmission):
         return MultinomialPhi(dirichlet(rng, np.full((n, self.n_categories), self.concentration)))
 
     def resample(self, rng: np.random.Generator, y: IntArray, states: IntArray, n_states: int) -> MultinomialPhi:
-        return MultinomialPhi(dirichlet(rng, self.concentration + sums_by_state(y, states, n_states)))
+        return self.resample_given(rng, self.statistics(y, states, n_states))
+
+    def statistics(self, y: IntArray, states: IntArray, n_states: int) -> MultinomialStatistics:
+        log_orders = np.bincount(states, weights=_log_orders(y), minlength=n_states)
+        return MultinomialStatistics(sums_by_state(y, states, n_states), log_orders)
+
+    def combine(self, parts: Sequence[MultinomialStatistics]) -> MultinomialStatistics:
+        return add(parts)
+
+    def resample_given(self, rng: np.random.Generator, statistics: MultinomialStatistics) -> MultinomialPhi:
+        return MultinomialPhi(dirichlet(rng, self.concentration + statistics.total))
+
+    def log_likelihood_given(self, statistics: MultinomialStatistics, phi: MultinomialPhi) -> float:
+        return float(xlogy(statistics.total, phi.probs).sum() + statistics.log_orders.sum())
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: MultinomialPhi) -> IntArray:
         return np.asarray(rng.multinomial(self.total, phi.probs[states]))
@@ -103,9 +120,5 @@ class Multinomial(ConjugateEmission):
 
 def _log_orders(y: IntArray) -> FloatArray:
     """log of the number of orders in which the counts of a row can have come about."""
-    return np.asarray(_log_factorial(y.sum(axis=1)) - _log_factorial(y).sum(axis=1))
-
-
-def _log_factorial(n: Array) -> FloatArray:
-    small = n.size == 0 or n.max() < len(LOG_FACTORIALS)
-    return np.asarray(LOG_FACTORIALS[n.astype(np.int64)] if small else gammaln(n + 1.0))
+    # a sum over few columns takes a fifth of the time this way
+    return np.asarray(log_factorial(np.einsum("td->t", y)) - np.einsum("td->t", log_factorial(y)))

@@ -1,22 +1,28 @@
 """Counts: y | rate ~ Poisson(rate), rate ~ Gamma(shape, rate)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, ConjugateEmission
-
-LARGEST_COUNT = 2**53  # up to which floating-point numbers count in ones
+from ihmm.emissions._base import Collapsed, ConjugateEmission, add
+from ihmm.emissions._counts import LARGEST_COUNT, log_factorial
 
 
 class PoissonPhi(NamedTuple):
     rate: FloatArray
+
+
+class PoissonStatistics(NamedTuple):
+    number: IntArray  # of steps
+    total: Array
+    log_factorials: Array  # Σ log y_t!
 
 
 @dataclass(frozen=True)
@@ -45,24 +51,40 @@ class Poisson(ConjugateEmission):
     def log_density(self, y: IntArray, phi: PoissonPhi) -> FloatArray:
         out = np.log(phi.rate)[:, None] * y.astype(np.float64)
         out -= phi.rate[:, None]
-        out -= gammaln(y + 1.0)
+        out -= log_factorial(y)
         return out.T
 
     def log_density_at(self, y: IntArray, states: IntArray, phi: PoissonPhi) -> FloatArray:
-        return np.asarray(y * np.log(phi.rate)[states] - phi.rate[states] - gammaln(y + 1.0))
+        return np.asarray(y * np.log(phi.rate)[states] - phi.rate[states] - log_factorial(y))
 
     def log_marginal(self, y: IntArray) -> FloatArray:
         # negative binomial
-        rise = gammaln(self.shape + y) - lgamma(self.shape) - gammaln(y + 1.0)
+        rise = gammaln(self.shape + y) - lgamma(self.shape) - log_factorial(y)
         return np.asarray(rise - self.shape * np.log1p(1 / self.rate) - y * np.log1p(self.rate))
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> PoissonPhi:
         return PoissonPhi(np.maximum(rng.standard_gamma(self.shape, n) / self.rate, FLOOR))
 
     def resample(self, rng: np.random.Generator, y: IntArray, states: IntArray, n_states: int) -> PoissonPhi:
-        count = np.bincount(states, minlength=n_states)
-        total = np.bincount(states, weights=y, minlength=n_states)
-        return PoissonPhi(np.maximum(rng.standard_gamma(self.shape + total) / (self.rate + count), FLOOR))
+        return self.resample_given(rng, self.statistics(y, states, n_states))
+
+    def statistics(self, y: IntArray, states: IntArray, n_states: int) -> PoissonStatistics:
+        return PoissonStatistics(
+            np.bincount(states, minlength=n_states),
+            np.bincount(states, weights=y, minlength=n_states),
+            np.bincount(states, weights=log_factorial(y), minlength=n_states),
+        )
+
+    def combine(self, parts: Sequence[PoissonStatistics]) -> PoissonStatistics:
+        return add(parts)
+
+    def resample_given(self, rng: np.random.Generator, statistics: PoissonStatistics) -> PoissonPhi:
+        shape, rate = self.shape + statistics.total, self.rate + statistics.number
+        return PoissonPhi(np.maximum(rng.standard_gamma(shape) / rate, FLOOR))
+
+    def log_likelihood_given(self, statistics: PoissonStatistics, phi: PoissonPhi) -> float:
+        number, total, log_factorials = statistics
+        return float(np.sum(xlogy(total, phi.rate) - number * phi.rate - log_factorials))
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: PoissonPhi) -> IntArray:
         return rng.poisson(phi.rate[states])
@@ -74,7 +96,7 @@ class Poisson(ConjugateEmission):
     def log_evidence(self, y: IntArray) -> float:
         shape, rate = self.shape + float(y.sum()), self.rate + len(y)
         log_gamma = lgamma(shape) - lgamma(self.shape) + self.shape * np.log(self.rate) - shape * np.log(rate)
-        return float(log_gamma - gammaln(y + 1.0).sum())
+        return float(log_gamma - log_factorial(y).sum())
 
     def collapsed(self, y: IntArray) -> Collapsed:
         return Collapsed("poisson", np.array([self.shape, self.rate]), y.astype(np.float64), size=2)
