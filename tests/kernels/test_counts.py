@@ -32,11 +32,13 @@ def test_transitions_are_counted_within_sequences_and_never_across(paths):
 
 @QUICK
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-1e6, 1e6)), max_size=20))
-def test_values_are_added_up_state_by_state_and_in_order(steps):
+def test_values_and_squares_are_added_up_state_by_state_and_in_order(steps):
     states, values = np.array([k for k, _ in steps], np.int64), np.array([value for _, value in steps], np.float64)
-    count, total = counts.count_and_sum(states, values, 5)
+    count, average, square = counts.moments(states, values, 5)
     np.testing.assert_array_equal(count, np.bincount(states, minlength=5))
-    np.testing.assert_array_equal(total, np.bincount(states, weights=values, minlength=5))
+    np.testing.assert_array_equal(average, np.bincount(states, weights=values, minlength=5) / np.maximum(count, 1))
+    squares = np.square(values - average[states])
+    np.testing.assert_array_equal(square, np.bincount(states, weights=squares, minlength=5))
 
 
 def test_the_two_ways_to_write_the_law_of_tables_agree():

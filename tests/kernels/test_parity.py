@@ -133,7 +133,7 @@ def count_cases():
     path = rng.permutation(9)[rng.integers(0, 4, 30)]
     cases = {
         "count_transitions": counts.count_transitions(states, np.array([0, 20, 21, 60]), 5),
-        "count_and_sum": np.array(counts.count_and_sum(states, rng.standard_normal(60), 5)),
+        "moments": np.array(counts.moments(states, rng.standard_normal(60), 5)),
         "log_rise": np.array([counts.log_rise(a, n) for n in customers for a in concentrations]),
         "log_ratio": np.array([counts.log_ratio(i, a) for i in customers[3:] for a in concentrations]),
         "count_tables": np.array([counts.count_tables(words, n, a) for n in customers for a in concentrations]),

@@ -1,5 +1,6 @@
 """Normal emissions with unknown mean and variance: μ | σ² ~ N(mean, σ²/strength), σ² ~ InvGamma(shape, rate)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
 from ihmm.kernels import densities
-from ihmm.kernels.counts import count_and_sum
+from ihmm.kernels.counts import moments
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -19,6 +20,14 @@ LOG_2PI = float(np.log(2 * np.pi))
 class NormalPhi(NamedTuple):
     mean: FloatArray
     variance: FloatArray
+
+
+class Moments(NamedTuple):
+    """Of each state's values. Where there are none, all are 0."""
+
+    number: IntArray
+    average: FloatArray
+    square: FloatArray  # Σ (y_t − average)²
 
 
 @dataclass(frozen=True)
@@ -65,10 +74,19 @@ class Normal(ConjugateEmission):
         return NormalPhi(self.mean + rng.standard_normal(n) * np.sqrt(variance / self.strength), variance)
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalPhi:
-        count, total = count_and_sum(states, y, n_states)
-        average = total / np.maximum(count, 1)
-        _, square = count_and_sum(states, np.square(y - average[states]), n_states)
-        return self.draw_posterior(rng, count, count, average, square)
+        return self.resample_given(rng, self.statistics(y, states, n_states))
+
+    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Moments:
+        return Moments(*moments(states, y, n_states))
+
+    def combine(self, parts: Sequence[Moments]) -> Moments:
+        return combine_moments(parts)
+
+    def resample_given(self, rng: np.random.Generator, statistics: Moments) -> NormalPhi:
+        return self.draw_posterior(rng, statistics.number, *statistics)
+
+    def log_likelihood_given(self, statistics: Moments, phi: NormalPhi) -> float:
+        return log_normal_given(statistics, phi.mean, phi.variance)
 
     def draw_posterior(
         self, rng: np.random.Generator, count: IntArray, weight: Array, average: FloatArray, square: Array
@@ -116,6 +134,27 @@ class Normal(ConjugateEmission):
         shape = self.shape + 0.5 * count
         rate = self.rate + 0.5 * square + 0.5 * self.strength * weight / strength * (average - self.mean) ** 2
         return center, strength, shape, rate
+
+
+def combine_moments(parts: Sequence[Moments]) -> Moments:
+    """n = Σ n_i, a = Σ n_i a_i / n and S = Σ S_i + n_i (a_i − a)²: no large squares that cancel."""
+    number, average, square = map(np.stack, zip(*parts, strict=True))
+    together, center = pool(number, average)
+    return Moments(together, center, np.sum(square + number * np.square(average - center), axis=0))
+
+
+def pool(number: IntArray, average: FloatArray) -> tuple[IntArray, FloatArray]:
+    """How many values there are in all pieces, (P, …), and their average."""
+    together = number.sum(axis=0)
+    return together, np.sum(number * average, axis=0) / np.maximum(together, 1)
+
+
+def log_normal_given(statistics: Moments, mean: FloatArray, variance: FloatArray) -> float:
+    """log Π_t N(y_t | mean_k, variance_k), k the state of step t, of values that are summed up."""
+    here = statistics.number > 0  # the parameters of other states may be too large to be squared
+    number, average, square = (array[here] for array in statistics)
+    distance = (square + number * np.square(average - mean[here])) / variance[here]
+    return -0.5 * float(np.sum(distance + number * (LOG_2PI + np.log(variance[here]))))
 
 
 def log_normal(y: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:

@@ -1,5 +1,6 @@
 """Normal emissions with known noise: y | μ ~ N(μ, noise²), μ ~ N(mean, scale²) (T15 §4.1)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,8 +9,8 @@ import numpy as np
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
-from ihmm.emissions.normal import LOG_2PI, log_normal, log_normal_at
-from ihmm.kernels.counts import count_and_sum
+from ihmm.emissions.normal import LOG_2PI, Moments, combine_moments, log_normal, log_normal_at, log_normal_given
+from ihmm.kernels.counts import moments
 
 
 class NormalMeanPhi(NamedTuple):
@@ -45,10 +46,22 @@ class NormalMean(ConjugateEmission):
         return NormalMeanPhi(rng.normal(self.mean, self.scale, n))
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalMeanPhi:
-        count, total = count_and_sum(states, y, n_states)
-        precision = 1 / self.scale**2 + count / self.noise**2
-        center = (self.mean / self.scale**2 + total / self.noise**2) / precision
-        return NormalMeanPhi(center + rng.standard_normal(n_states) / np.sqrt(precision))
+        return self.resample_given(rng, self.statistics(y, states, n_states))
+
+    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Moments:
+        return Moments(*moments(states, y, n_states))
+
+    def combine(self, parts: Sequence[Moments]) -> Moments:
+        return combine_moments(parts)
+
+    def resample_given(self, rng: np.random.Generator, statistics: Moments) -> NormalMeanPhi:
+        weight = statistics.number / self.noise**2
+        precision = 1 / self.scale**2 + weight
+        center = (self.mean / self.scale**2 + weight * statistics.average) / precision
+        return NormalMeanPhi(center + rng.standard_normal(len(center)) / np.sqrt(precision))
+
+    def log_likelihood_given(self, statistics: Moments, phi: NormalMeanPhi) -> float:
+        return log_normal_given(statistics, phi.mean, np.full(len(phi.mean), self.noise**2))
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: NormalMeanPhi) -> FloatArray:
         return phi.mean[states] + self.noise * rng.standard_normal(len(states))

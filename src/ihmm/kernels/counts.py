@@ -29,19 +29,29 @@ def count_transitions(states, offsets, n_states):
 
 
 @jit
-def count_and_sum(states, values, n_states):
-    """How many steps each state has, and the sum of their values, added up in order."""
-    count, total = np.zeros(n_states, np.int64), np.zeros(n_states)
+def moments(states, values, n_states):
+    """How many steps each state has, the average of their values and the sum of squares about it, added up in order."""
+    count, average, square = np.zeros(n_states, np.int64), np.zeros(n_states), np.zeros(n_states)
     t = 0
     while t < len(states):
         k, begin = states[t], t
-        so_far = total[k]
+        so_far = average[k]
         while t < len(states) and states[t] == k:
             so_far += values[t]
             t += 1
         count[k] += t - begin
-        total[k] = so_far
-    return count, total
+        average[k] = so_far
+    for k in range(n_states):
+        average[k] /= max(count[k], 1)
+    t = 0
+    while t < len(states):
+        k = states[t]
+        center, so_far = average[k], square[k]
+        while t < len(states) and states[t] == k:
+            so_far += (values[t] - center) * (values[t] - center)
+            t += 1
+        square[k] = so_far
+    return count, average, square
 
 
 @jit
