@@ -1,13 +1,14 @@
 """Normal rows with independent columns: `Normal`, once for each of them."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray
-from ihmm.emissions._base import Collapsed
-from ihmm.emissions.normal import Normal, NormalPhi
+from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.emissions._base import Collapsed, take
+from ihmm.emissions.normal import Moments, Normal, NormalPhi, combine_moments, log_normal_given
 
 
 class DiagonalPhi(NamedTuple):
@@ -40,16 +41,32 @@ class DiagonalNormal:
         return out
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> DiagonalPhi:
-        return _stack([column.sample_prior(rng, n) for column in self.columns])
+        return DiagonalPhi(*_stack([column.sample_prior(rng, n) for column in self.columns]))
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> DiagonalPhi:
+        return self.resample_given(rng, self.statistics(y, states, n_states))
+
+    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Moments:
+        """Those of `Normal` with a further axis, (K, D)."""
         known = ~np.isnan(y)
-        return _stack(
-            [
-                column.resample(rng, y[known[:, d], d], states[known[:, d]], n_states)
-                for d, column in enumerate(self.columns)
-            ]
+        return Moments(
+            *_stack(
+                [
+                    column.statistics(y[known[:, d], d], states[known[:, d]], n_states)
+                    for d, column in enumerate(self.columns)
+                ]
+            )
         )
+
+    def combine(self, parts: Sequence[Moments]) -> Moments:
+        return combine_moments(parts)
+
+    def resample_given(self, rng: np.random.Generator, statistics: Moments) -> DiagonalPhi:
+        each = enumerate(self.columns)
+        return DiagonalPhi(*_stack([column.resample_given(rng, take(statistics, np.s_[:, d])) for d, column in each]))
+
+    def log_likelihood_given(self, statistics: Moments, phi: DiagonalPhi) -> float:
+        return log_normal_given(statistics, phi.mean, phi.variance)
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: DiagonalPhi) -> DiagonalPhi:
         return self.resample(rng, y, states, len(phi.mean))
@@ -76,10 +93,9 @@ def _column(phi: DiagonalPhi, d: int) -> NormalPhi:
     return NormalPhi(phi.mean[:, d], phi.variance[:, d])
 
 
-def _stack(columns: list[NormalPhi]) -> DiagonalPhi:
-    return DiagonalPhi(
-        np.stack([column.mean for column in columns], axis=1), np.stack([column.variance for column in columns], axis=1)
-    )
+def _stack(columns: Sequence[Iterable[Array]]) -> Iterator[Array]:
+    """The arrays of all columns beside each other."""
+    return (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
 
 
 def _known(log_density: FloatArray) -> FloatArray:

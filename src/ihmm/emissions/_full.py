@@ -1,6 +1,6 @@
 """Normal rows with full covariance: μ | Σ ~ N(m, Σ/κ), Σ ~ InverseWishart(ν, S)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import lgamma
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, Emission
-from ihmm.emissions.normal import LOG_2PI
+from ihmm._typing import FloatArray, IntArray, Phi
+from ihmm.emissions._base import Collapsed, Emission, take
+from ihmm.emissions.normal import LOG_2PI, pool
 
 BLOCK = 1 << 17  # numbers whitened at a time: they fit the cache
 # Multiplications up to which BLAS does not call on threads of its own: chains are threads already, and would be held up
@@ -22,6 +22,14 @@ EPSILON = float(np.finfo(np.float64).eps)
 class FullPhi(NamedTuple):
     mean: FloatArray  # (K, D)
     covariance: FloatArray  # (K, D, D)
+
+
+class Scatter(NamedTuple):
+    """Of each state's rows. Where there are none, all is 0."""
+
+    number: IntArray  # (K,)
+    average: FloatArray  # (K, D)
+    root: FloatArray  # (K, D, D): upper triangular R with RᵀR = Σ (y_t − average)(y_t − average)ᵀ
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +80,23 @@ class FullNormal:
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> FullPhi:
         """A missing value is taken for the average of its column in its state: good enough to begin with."""
-        return self._resample(rng, fill_averages(y, states, n_states, self.mean), states, n_states)
+        return self.resample_given(rng, scatter(fill_averages(y, states, n_states, self.mean), states, n_states))
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FullPhi:
-        return self._resample(rng, self.complete(rng, y, states, phi), states, len(phi.mean))
+        return self.resample_given(rng, scatter(self.complete(rng, y, states, phi), states, len(phi.mean)))
+
+    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Scatter | None:
+        return None if np.isnan(y).any() else scatter(y, states, n_states)
+
+    def combine(self, parts: Sequence[Scatter]) -> Scatter:
+        return combine_scatters(parts)
+
+    def resample_given(self, rng: np.random.Generator, statistics: Scatter) -> FullPhi:
+        mean, root = posterior(self.mean, self.strength, self._root, statistics)
+        return draw(rng, mean, self.strength + statistics.number, self.dof + statistics.number, root)
+
+    def log_likelihood_given(self, statistics: Scatter, phi: FullPhi) -> float:
+        return log_normal_given(*visited(statistics, phi))
 
     def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: FullPhi) -> FloatArray:
         y = y.copy()
@@ -120,7 +141,7 @@ class FullNormal:
             return 0.0
         size, n = len(self.mean), len(y)
         strength, dof = self.strength + n, self.dof + n
-        _, root = posterior(self.mean, self.strength, self._root, y)
+        _, (root,) = posterior(self.mean, self.strength, self._root, scatter(y, np.zeros(n, np.int64), 1))
         log_scale = self.dof * log_det(self._root) - dof * log_det(root)
         log_evidence = 0.5 * (log_scale + size * np.log(self.strength / strength) - n * size * np.log(np.pi))
         return float(log_evidence + log_multigamma(dof, size) - log_multigamma(self.dof, size))
@@ -137,36 +158,61 @@ class FullNormal:
         """Upper triangular R with RᵀR = S."""
         return cholesky(self.scale).T
 
-    def _resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> FullPhi:
-        """φ given complete rows."""
-        count = np.bincount(states, minlength=n_states)
-        mean, root = posterior_by_state(self.mean, self.strength, self._root, y, states, count)
-        return draw(rng, mean, self.strength + count, self.dof + count, root)
 
+def scatter(y: FloatArray, states: IntArray, n_states: int) -> Scatter:
+    """Statistics of complete rows.
 
-def posterior_by_state(
-    mean: FloatArray, strength: float, root: FloatArray, y: FloatArray, states: IntArray, count: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """`posterior` of each state's rows, stacked; `count` is how many those are."""
-    means, roots = np.tile(mean, (len(count), 1)), np.tile(root, (len(count), 1, 1))
-    ordered = y[np.argsort(states, kind="stable")]
-    for k, block in enumerate(np.split(ordered, np.cumsum(count)[:-1])):
-        if len(block):
-            means[k], roots[k] = posterior(mean, strength, root, block)
-    return means, roots
-
-
-def posterior(mean: FloatArray, strength: float, root: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """m_n, and R_n with R_nᵀR_n = S_n = S + Σ (y_t − ȳ)(y_t − ȳ)ᵀ + κn/(κ+n) (ȳ − m)(ȳ − m)ᵀ; `root` is that of S.
-
-    R_n comes from the rows themselves, by QR: their products would lose the directions in which y hardly varies.
+    R comes from the rows themselves, by QR: their products would lose the directions in which y hardly varies.
     """
-    n, average = len(y), y.sum(axis=0) / len(y)
+    number, size = np.bincount(states, minlength=n_states), y.shape[1]
+    average, root = np.zeros((n_states, size)), np.zeros((n_states, size, size))
+    ordered, least = y[np.argsort(states, kind="stable")], np.zeros((size, size))
+    for k, block in enumerate(np.split(ordered, np.cumsum(number)[:-1])):
+        if len(block):
+            average[k] = block.sum(axis=0) / len(block)
+            root[k] = triangle(np.concatenate([block - average[k], least]))
+    return Scatter(number, average, root)
+
+
+def combine_scatters(parts: Sequence[Scatter]) -> Scatter:
+    """R of the rows of every R_i and √n_i (a_i − a), with n and a as `combine_moments` has them."""
+    number, average, root = map(np.stack, zip(*parts, strict=True))
+    n_states, size = average.shape[1:]
+    together, center = pool(number[:, :, None], average)
+    gap = np.sqrt(number)[:, :, None] * (average - center)
+    rows = np.concatenate([root, gap[:, :, None]], axis=2).swapaxes(0, 1).reshape(n_states, -1, size)
+    return Scatter(together[:, 0], center, triangle(rows))
+
+
+def posterior(
+    mean: FloatArray, strength: float, root: FloatArray, statistics: Scatter
+) -> tuple[FloatArray, FloatArray]:
+    """m_n, and R_n with R_nᵀR_n = S_n = S + Σ (y_t − ȳ)(y_t − ȳ)ᵀ + κn/(κ+n) (ȳ − m)(ȳ − m)ᵀ, for each of K states;
+    `root` is that of S."""
+    n, average = statistics.number[:, None], statistics.average
     gap = np.sqrt(strength * n / (strength + n)) * (average - mean)
-    found = triangle(np.concatenate([root, y - average, gap[None]]))
+    before = np.broadcast_to(root, statistics.root.shape)
+    found = triangle(np.concatenate([before, statistics.root, gap[:, None]], axis=1))
     # What is added to S is nowhere negative: only rounding can make R's diagonal smaller than it was
-    np.fill_diagonal(found, np.maximum(np.diag(found), np.diag(root)))
+    at = np.arange(len(mean))
+    found[:, at, at] = np.maximum(found[:, at, at], np.diag(root))
     return (strength * mean + n * average) / (strength + n), found
+
+
+def visited(statistics: Scatter, phi: Phi) -> tuple[Scatter, Phi]:
+    """Those of states that have steps: parameters of others may be too large to be squared."""
+    here = statistics.number > 0
+    return take(statistics, here), take(phi, here)
+
+
+def log_normal_given(statistics: Scatter, phi: FullPhi) -> float:
+    """log Π_t N(y_t | μ_k, Σ_k), k the state of step t, of rows that are summed up; R need not be triangular."""
+    number, average, root = statistics
+    factor = cholesky(phi.covariance)
+    # Σ_t |L⁻¹(y_t − μ)|² = |L⁻¹ (Rᵀ, √n (ȳ − μ))|²
+    gap = np.sqrt(number)[:, None] * (average - phi.mean)
+    square = np.square(np.linalg.solve(factor, np.concatenate([root.swapaxes(1, 2), gap[:, :, None]], axis=2)))
+    return -0.5 * float(square.sum() + np.sum(number * (average.shape[1] * LOG_2PI + log_det(factor))))
 
 
 def square_distances(y: FloatArray, mean: FloatArray, factor: FloatArray) -> FloatArray:
@@ -254,14 +300,15 @@ def cholesky(covariance: FloatArray) -> FloatArray:
 
 
 def triangle(matrix: FloatArray) -> FloatArray:
-    """Upper triangular R with RᵀR = AᵀA and nothing negative on its diagonal; a tall A is reduced block by block."""
-    size = matrix.shape[1]
+    """Upper triangular R with RᵀR = AᵀA and nothing negative on its diagonal, of A or of each A in a stack; a tall A is
+    reduced block by block."""
+    *stack, _, size = matrix.shape
     height = max(2 * size, 4096 // size)
-    while len(matrix) > height:
-        padded = np.vstack([matrix, np.zeros((-len(matrix) % height, size))])
-        matrix = np.reshape(np.linalg.qr(padded.reshape(-1, height, size), mode="r"), (-1, size))
+    while (n := matrix.shape[-2]) > height:
+        padded = np.concatenate([matrix, np.zeros((*stack, -n % height, size))], axis=-2)
+        matrix = np.reshape(np.linalg.qr(padded.reshape(*stack, -1, height, size), mode="r"), (*stack, -1, size))
     root = np.asarray(np.linalg.qr(matrix, mode="r"))
-    return root * np.where(np.diag(root) < 0, -1.0, 1.0)[:, None]
+    return root * np.where(np.diagonal(root, axis1=-2, axis2=-1) < 0, -1.0, 1.0)[..., None]
 
 
 def log_det(factor: FloatArray) -> FloatArray:

@@ -22,13 +22,18 @@ from ihmm.emissions._base import LARGEST, Collapsed, ConjugateEmission, Emission
 from ihmm.emissions._full import (
     BLOCK,
     SMALL,
+    FullPhi,
+    Scatter,
     cholesky,
+    combine_scatters,
     draw_root,
     log_det,
     log_multigamma,
+    log_normal_given,
     posterior,
-    posterior_by_state,
     rows_prior,
+    scatter,
+    visited,
 )
 from ihmm.emissions.multivariate_normal import Numbers, is_covariance, plain, real_rows
 from ihmm.emissions.normal import LOG_2PI
@@ -158,9 +163,25 @@ class Autoregressive(ConjugateEmission):
         return self._draw(rng, center, np.full(n, self.strength), np.full(n, self._dof), root)
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> AutoregressivePhi:
-        count = np.bincount(states, minlength=n_states)
-        center, root = posterior_by_state(self._center, self.strength, self._root, y, states, count)
-        return self._draw(rng, center, self.strength + count, self._dof + count, root)
+        return self.resample_given(rng, self.statistics(y, states, n_states))
+
+    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Scatter:
+        return scatter(y, states, n_states)
+
+    def combine(self, parts: Sequence[Scatter]) -> Scatter:
+        return combine_scatters(parts)
+
+    def resample_given(self, rng: np.random.Generator, statistics: Scatter) -> AutoregressivePhi:
+        center, root = posterior(self._center, self.strength, self._root, statistics)
+        return self._draw(rng, center, self.strength + statistics.number, self._dof + statistics.number, root)
+
+    def log_likelihood_given(self, statistics: Scatter, phi: AutoregressivePhi) -> float:
+        (number, average, root), phi = visited(statistics, self._by_row(phi))
+        # y_t − Ax = (−A, I)(x, y_t) is normal about b
+        identity = np.broadcast_to(np.eye(self.n_features), phi.covariance.shape)
+        rest = np.concatenate([-phi.coefficients, identity], axis=2)
+        noise = Scatter(number, (rest @ average[:, :, None])[:, :, 0], root @ rest.swapaxes(1, 2))
+        return log_normal_given(noise, FullPhi(phi.intercept, phi.covariance))
 
     def sample_observations(
         self, rng: np.random.Generator, states: IntArray, phi: AutoregressivePhi, past: FloatArray | None = None
@@ -205,7 +226,8 @@ class Autoregressive(ConjugateEmission):
             return 0.0
         size, n, before = self.n_features, len(y), self._log_dets
         dof = self._dof + n
-        after = self._log_dets_of(posterior(self._center, self.strength, self._root, y)[1])
+        _, (root,) = posterior(self._center, self.strength, self._root, scatter(y, np.zeros(n, np.int64), 1))
+        after = self._log_dets_of(root)
         log_scale = self._dof * before[1] - dof * after[1]
         log_given = before[0] - after[0] + np.log(self.strength / (self.strength + n)) - n * np.log(np.pi)
         log_evidence = 0.5 * (log_scale + size * log_given)

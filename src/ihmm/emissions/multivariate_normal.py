@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ihmm import _checks
-from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm._typing import Array, FloatArray, IntArray, Phi, Statistics
 from ihmm.emissions._base import LARGEST, Collapsed, ConjugateEmission, Emission
 from ihmm.emissions._diagonal import DiagonalNormal
 from ihmm.emissions._full import FullNormal
@@ -82,6 +82,18 @@ class MultivariateNormal(ConjugateEmission):
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> Phi:
         return self._law.update(rng, y, states, phi)
+
+    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Statistics | None:
+        return self._law.statistics(y, states, n_states)
+
+    def combine(self, parts: Sequence[Statistics]) -> Statistics:
+        return self._law.combine(parts)
+
+    def resample_given(self, rng: np.random.Generator, statistics: Statistics) -> Phi:
+        return self._law.resample_given(rng, statistics)
+
+    def log_likelihood_given(self, statistics: Statistics, phi: Phi) -> float:
+        return self._law.log_likelihood_given(statistics, phi)
 
     def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> FloatArray:
         """A copy of y with missing values drawn given the others of their rows."""
