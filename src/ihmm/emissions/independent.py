@@ -2,15 +2,16 @@
 
 import re
 from collections import Counter, namedtuple
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi, Statistics
 from ihmm.emissions import _base
 from ihmm.emissions._base import REQUIRED, Collapsed, ConjugateEmission, Emission, Part, fields, provides, rebuild, size
 
@@ -98,6 +99,26 @@ class Independent(ConjugateEmission):
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> Phi:
         return self._renew(rng, y, states, size(phi), phi)
 
+    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Statistics | None:
+        """Those of all parts, if all have them."""
+        if not all(provides(part, "statistics") for part in self.parts):
+            return None
+        each = [block.part.statistics(own, states[known], n_states) for block, known, own in self._split(y)]
+        return None if any(own is None for own in each) else self._join(each, "IndependentStatistics")
+
+    def combine(self, parts: Sequence[Statistics]) -> Statistics:
+        by_part = zip(*map(self._own_statistics, parts), strict=True)
+        together = (part.combine(pieces) for part, pieces in zip(self.parts, by_part, strict=True))
+        return self._join(together, "IndependentStatistics")
+
+    def resample_given(self, rng: np.random.Generator, statistics: Statistics) -> Phi:
+        each = zip(self.parts, self._own_statistics(statistics), strict=True)
+        return self._join(part.resample_given(rng, own) for part, own in each)
+
+    def log_likelihood_given(self, statistics: Statistics, phi: Phi) -> float:
+        each = zip(self._blocks, self._own_statistics(statistics), strict=True)
+        return sum(block.part.log_likelihood_given(own, block.phi(phi)) for block, own in each)
+
     def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> FloatArray:
         out = np.where(np.isnan(y), self.sample_observations(rng, states, phi), y)
         for block, known, own in self._with_values(y):
@@ -176,13 +197,24 @@ class Independent(ConjugateEmission):
     def _with_values(self, y: FloatArray) -> Iterator[tuple["_Block", Steps, Array]]:
         return (item for item in self._split(y) if len(item[2]))
 
-    def _join(self, parts: Iterable[Phi]) -> Phi:
+    @cached_property
+    def _no_statistics(self) -> list[Statistics]:
+        """What those of each part look like."""
+        return [block.part.statistics(block.step[:0], np.zeros(0, np.int64), 1) for block in self._blocks]
+
+    def _own_statistics(self, statistics: Statistics) -> list[Statistics]:
+        """Those of each part."""
+        left = iter(statistics)
+        return [rebuild(like, islice(left, len(fields(like)))) for like in self._no_statistics]
+
+    def _join(self, parts: Iterable[Phi], kind: str = "IndependentPhi") -> Phi:
+        """What the parts have, parameters or statistics, under names that begin with theirs."""
         named = {
             f"{block.name}_{field}": array
             for block, phi in zip(self._blocks, parts, strict=True)
             for field, array in fields(phi).items()
         }
-        return _phi(tuple(named), named.values())
+        return _phi(tuple(named), named.values(), kind)
 
 
 class _Block(NamedTuple):
@@ -233,12 +265,13 @@ def _names(parts: tuple[Emission, ...]) -> list[str]:
     return [name if times[name] == 1 else f"{name}_{names[:i].count(name)}" for i, name in enumerate(names)]
 
 
-def _phi(names: tuple[str, ...], arrays: Iterable[Array]) -> Phi:
-    return _kind(names)._make(arrays)
+def _phi(names: tuple[str, ...], arrays: Iterable[Array], kind: str = "IndependentPhi") -> Phi:
+    return _kind(names, kind)._make(arrays)
 
 
 @cache
-def _kind(names: tuple[str, ...]) -> Any:
+def _kind(names: tuple[str, ...], kind: str) -> Any:
     """A named tuple that can be pickled, although no module has its class."""
-    fields: Any = namedtuple("IndependentPhi", names)  # type: ignore[misc]
-    return type("IndependentPhi", (fields,), {"__slots__": (), "__reduce__": lambda self: (_phi, (names, tuple(self)))})
+    fields: Any = namedtuple(kind, names)  # type: ignore[misc]
+    reduce = {"__reduce__": lambda self: (_phi, (names, tuple(self), kind))}
+    return type(kind, (fields,), {"__slots__": ()} | reduce)
