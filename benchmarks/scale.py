@@ -15,16 +15,18 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
+from typing import Any, NamedTuple
 
 import numpy as np
 from bench import report
 
 import ihmm
+from ihmm._typing import IntArray
+from ihmm.distributed import Renew, renew
 from ihmm.emissions import Emission
 from ihmm.gibbs import initial_draw, resample_globals, sweep
-from ihmm.model import Data, Draw, Model, Result, Team, Threads
-from ihmm.samplers import Path
-from ihmm.samplers.particle_gibbs import Job
+from ihmm.model import Away, Data, Draw, Job, Model, Result, Team, Threads
+from ihmm.sums import PIECE, piece_borders, put_together, sum_up_part
 
 STATES = 8
 SPEED_UP, SPEED_UP_OF_PROCESSES = 1.7, 1.5  # goals of two threads, and of two processes of Dask, beside one thread
@@ -52,7 +54,7 @@ def long_series(steps: int) -> None:
     ratio = times[1] / (times[0] * steps / 10_000)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
-        f"  long / (short × {steps // 10_000}) = {ratio:.2f} (goal ≤ 1.05); peak memory of this process {peak:.2f} GB"
+        f"  long / (short × {steps // 10_000}) = {ratio:.2f} (goal ≤ 1.15); peak memory of this process {peak:.2f} GB"
     )
 
 
@@ -71,21 +73,22 @@ def growth() -> None:
 
 
 def teams(n_sequences: int, length: int) -> None:
-    """The same sweeps by one thread, two threads, blocks, and two processes of a Dask cluster."""
+    """The same chain by one thread, two threads, and two processes of a Dask cluster; then blocks."""
     print(f"\nA sweep over {n_sequences} sequences of {length} steps, {STATES} states, N = 10")
     model, data, draw = prepare([length] * n_sequences, STATES)
     with dask_workers(2) as workers:
-        members: dict[str, Team] = {"1 thread": Threads(1), "2 threads": Threads(2)} | workers
-        cases = [partial(one_sweep, model, data._replace(team=team), draw) for team in members.values()]
-        times = in_turns(5, *cases)
-        results = [
-            sweep(np.random.default_rng(5), data._replace(team=team), model, draw, ihmm.ParticleGibbs())[0]
-            for team in members.values()
-        ]
-    for name, seconds, result in zip(members, times, results, strict=True):
-        same = all(np.array_equal(a, b) for a, b in zip(flat(result), flat(results[0]), strict=True))
-        goal = "" if name == "1 thread" else f"(goal ≥ {SPEED_UP_OF_PROCESSES if name in workers else SPEED_UP})"
-        print(f"  {name:<20} {1e3 * seconds:8.1f} ms   {times[0] / seconds:4.2f} × {goal:<12} the same draw: {same}")
+        members: dict[str, tuple[Team, bool]] = {"1 thread": (Threads(1), False), "2 threads": (Threads(2), False)}
+        for name, cluster in workers.items():
+            members |= {name: (cluster, False), f"{name}, path fetched": (cluster, True)}
+        chains = [chain(model, data._replace(team=team), draw, look) for team, look in members.values()]
+        times = in_turns(15, *(partial(next, each) for each in chains))
+        results = [next(each) for each in chains]
+        for name, seconds, result in zip(members, times, results, strict=True):
+            same = all(np.array_equal(a, b) for a, b in zip(flat(result), flat(results[0]), strict=True))
+            goal = "" if name == "1 thread" else f"(goal ≥ {SPEED_UP if 'threads' in name else SPEED_UP_OF_PROCESSES})"
+            print(
+                f"  {name:<32} {1e3 * seconds:6.1f} ms   {times[0] / seconds:4.2f} × {goal:<12} the same draw: {same}"
+            )
     at_best = ceiling([length] * (n_sequences // 2))
     print(f"  What the machine gives: two processes, each with half of the sequences to itself, {at_best:.2f} ×")
 
@@ -93,8 +96,18 @@ def teams(n_sequences: int, length: int) -> None:
     model, data, draw = prepare([length * n_sequences], STATES)
     sampler = ihmm.ParticleGibbs(block_size=20_000)
     cases = [partial(one_sweep, model, data._replace(team=Threads(n)), draw, sampler=sampler) for n in (1, 2)]
-    one, two = in_turns(5, *cases)
+    one, two = in_turns(15, *cases)
     print(f"  1 thread {1e3 * one:.1f} ms, 2 threads {1e3 * two:.1f} ms: {one / two:.2f} × (goal ≥ {SPEED_UP})")
+
+
+def chain(model: Model, data: Data, draw: Draw, look: bool) -> Iterator[Draw]:
+    """Sweep after sweep; whether somebody looks at the path each time, as for a draw that is kept."""
+    rng = np.random.default_rng(5)
+    while True:
+        draw, _ = sweep(rng, data, model, draw, ihmm.ParticleGibbs())
+        if look:
+            assert len(draw.states)
+        yield draw
 
 
 def ceiling(lengths: list[int]) -> float:
@@ -111,37 +124,48 @@ def seconds_of_a_sweep(lengths: list[int]) -> float:
 
 def messages() -> None:
     """What is sent to a worker for its part of a sweep, and what comes back."""
-    print("\nBytes between this process and a worker in one sweep: parameters, then a step's share of the path")
+    print("\nBytes between this process and a worker in one sweep: parameters, and sums of one piece of the data")
     for n_columns, n_states in [(1, 8), (1, 64), (1, 256), (3, 64), (10, 64)]:
         sent = Traffic.of(*prepare([200 * n_states], n_states, n_columns))
         name = f"K = {n_states:3d}, " + ("normal means" if n_columns == 1 else f"normal rows of {n_columns}")
-        print(f"  {name:<24} {sent.parameters:9,d} + {sent.out:.2f} a step out, {sent.back:.2f} a step back")
+        print(f"  {name:<24} {sent.out:9,d} out, {sent.counts:9,d} + {sent.statistics:7,d} a piece back")
 
 
 def plan(steps: float = 1e9, workers: int = 100, n_states: int = 20) -> None:
     """What a sweep would take on a cluster, by what is measured here."""
-    model, data, draw = prepare([10_000] * 20, n_states)
-    path, _ = ihmm.ParticleGibbs().resample_states(np.random.default_rng(2), data, model, draw)
-    tasks = partial(one_pass, model, data, draw), partial(the_rest, model, data, path, draw)
-    a, b = (seconds / len(data.y) for seconds in in_turns(9, *tasks, clock=time.process_time))
-    traffic = Traffic.of(model, data, draw)
+    model, data, draw = prepare([10_000] * 40, n_states)
+    n_pieces = len(piece_borders(data.offsets)) - 1
+    sampler, traffic = ihmm.ParticleGibbs(), Traffic()
+    path, _ = sampler.resample_states(np.random.default_rng(2), data._replace(team=traffic), model, draw)
+    part = sum_up_part(data, model, path.states, n_states)
+    tasks: list[Callable[[], object]] = [
+        partial(sampler.resample_states, np.random.default_rng(2), data._replace(team=traffic), model, draw),
+        partial(put_together, model.emission, [part] * 40),
+        partial(resample_globals, np.random.default_rng(2), data, model, path, draw.hyper),
+    ]
+    a_pass, gathering, rest = in_turns(9, *tasks, clock=time.process_time)
+    a, b = a_pass / len(data.y), gathering / (40 * n_pieces)
     print(f"\nPast this machine: {steps:.0e} steps, {workers} workers, {n_states} states, {NETWORK:.0e} bytes a second")
-    print(f"  a = {1e9 * a:.0f} ns a step of the pass, b = {1e9 * b:.1f} ns of the rest, on one thread")
+    print(f"  a = {1e9 * a:.0f} ns a step of the pass and its sums, on one thread")
+    print(f"  b = {1e6 * b:.1f} µs a piece to put them together, and {1e3 * rest:.2f} ms for the conditionals")
+    pieces = steps / PIECE
     parts = {
         "the pass": steps * a / workers,
-        "the rest, on one thread": steps * b,
-        "the path": steps * (traffic.out + traffic.back) / NETWORK,
-        "parameters": workers * traffic.parameters / NETWORK,
+        "putting together": pieces * b,
+        "conditionals": rest,
+        "sums on their way": (pieces * traffic.statistics + workers * traffic.counts) / NETWORK,
+        "parameters": workers * traffic.out / NETWORK,
     }
     print("  " + ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts.items()), end="")
-    print(f": {sum(parts.values()):.1f} s a sweep, {steps * (a + b):.0f} s on one thread")
+    print(f": {sum(parts.values()):.2f} s a sweep, {steps * a + rest:.0f} s on one thread")
+    print(f"  To fetch the path of a draw that is kept: {steps / NETWORK:.1f} s")
 
 
 class Traffic:
-    """A team of one that counts what would be sent: bytes of parameters, and bytes a step out and back."""
+    """A team of one that counts the bytes that would be sent: out, and back for the counts and for each piece."""
 
     threads = 1
-    parameters, out, back = 0, 0.0, 0.0
+    out, counts, statistics = 0, 0, 0
 
     @classmethod
     def of(cls, model: Model, data: Data, draw: Draw) -> "Traffic":
@@ -150,13 +174,28 @@ class Traffic:
         return team
 
     def parts(self, n_steps: int) -> int:
-        return 1
+        return Threads().parts(n_steps)
 
     def over(self, function: Callable[[Data, Job], Result], data: Data, jobs: Sequence[Job]) -> list[Result]:
-        results = Threads().over(function, data, jobs)
-        self.parameters = len(pickle.dumps(function))
-        self.out, self.back = (len(pickle.dumps(sent)) / len(data.y) for sent in (jobs[0].reference, results[0]))
-        return results
+        return Threads().over(function, data, jobs)
+
+    def renew(
+        self, function: Renew, data: Data, path: IntArray | Away, stretches: Sequence[Any]
+    ) -> tuple[Away, list[Any]]:
+        made, said = renew(function, data, path if isinstance(path, np.ndarray) else path.fetch(), stretches, 0, 1)
+        (counts, statistics), _ = said[0]
+        self.out, self.counts = len(pickle.dumps(function)), len(pickle.dumps(counts))
+        self.statistics = len(pickle.dumps(statistics)) // len(statistics)
+        return Here(made), said
+
+
+class Here(NamedTuple):
+    """A path that is said to be away."""
+
+    path: IntArray
+
+    def fetch(self) -> IntArray:
+        return self.path
 
 
 @contextmanager
@@ -168,7 +207,7 @@ def dask_workers(n: int) -> Iterator[dict[str, Team]]:
         yield {}
         return
     with (
-        LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         yield {f"Dask, {n} processes": ihmm.distributed.Cluster(client)}
@@ -195,15 +234,7 @@ def one_sweep(
     sweep(np.random.default_rng(2), data, model, draw, sampler or ihmm.ParticleGibbs(n_particles))
 
 
-def one_pass(model: Model, data: Data, draw: Draw) -> None:
-    ihmm.ParticleGibbs().resample_states(np.random.default_rng(2), data, model, draw)
-
-
-def the_rest(model: Model, data: Data, path: Path, draw: Draw) -> None:
-    resample_globals(np.random.default_rng(2), data, model, path, draw.hyper)
-
-
-def in_turns(repeats: int, *tasks: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> list[float]:
+def in_turns(repeats: int, *tasks: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> list[float]:
     """Median seconds of each task, one after the other and round again. The processor's time, of one thread, is the
     steadier clock on a machine that does something else too."""
     seconds = np.empty((repeats + 1, len(tasks)))

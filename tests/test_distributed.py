@@ -1,11 +1,10 @@
 """Chains and sequences elsewhere: the draws are those of one thread here."""
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 import signal
-import threading
-import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 
 import ihmm
 from ihmm import distributed
+from ihmm.gibbs import initial_draw, sweep
 
 dask = pytest.importorskip("dask.distributed")
 
@@ -21,6 +21,7 @@ SETTINGS = {"draws": 30, "tune": 10, "chains": 1, "seed": 3, "progress": False}
 
 
 def series(n_sequences=7, length=80):
+    """Few of them are one piece, which is not shared."""
     rng = np.random.default_rng(0)
     stays = rng.random((n_sequences, length)) < 0.9
     states = np.cumsum(np.where(stays, 0, rng.integers(1, 4, stays.shape)), axis=1) % 4
@@ -48,11 +49,122 @@ def assert_same(one, other):
         np.testing.assert_array_equal(trace, other.traces[name], err_msg=name)
 
 
+@pytest.fixture(scope="module")
+def many():
+    """Sequences of which there are five pieces."""
+    return series(40, 2000)
+
+
+@pytest.fixture(scope="module")
+def expected_of_many(many):
+    return ihmm.sample(MODEL, many, cores=1, thin=3, **SETTINGS)
+
+
 @pytest.mark.parametrize("shards", [None, 1, 3, 20])
-def test_the_draws_do_not_depend_on_how_sequences_are_shared_among_workers(client, expected, shards):
+def test_the_draws_do_not_depend_on_how_sequences_are_shared_among_workers(client, many, expected_of_many, shards):
     team = distributed.Cluster(client, shards)
     assert team.size == (shards or 2)
-    assert_same(ihmm.sample(MODEL, series(), team=team, **SETTINGS), expected)
+    assert_same(ihmm.sample(MODEL, many, team=team, thin=3, **SETTINGS), expected_of_many)
+    assert len(team._kept) == min(team.size, 5)
+
+
+def test_the_draws_do_not_depend_on_threads(many, expected_of_many):
+    assert_same(ihmm.sample(MODEL, many, cores=2, thin=3, **SETTINGS), expected_of_many)
+
+
+def test_a_few_steps_go_to_one_worker(client, expected):
+    assert_same(ihmm.sample(MODEL, series(), team=distributed.Cluster(client), **SETTINGS), expected)
+
+
+EMISSIONS = {
+    "symbols": ihmm.Categorical(3),
+    "rows": ihmm.MultivariateNormal(2),
+    "regression": ihmm.Autoregressive(1),
+    "without statistics": ihmm.StudentT(),
+}
+
+
+@pytest.mark.parametrize("name", EMISSIONS)
+def test_every_kind_of_emission_has_the_same_draws_on_a_cluster(client, name):
+    settings = SETTINGS | {"draws": 2, "tune": 2, "thin": 2, "moves": ()}
+    y = series(10, 4000)
+    if name == "symbols":
+        y = [np.clip(each, 0, 2).astype(int) for each in y]
+    elif name == "rows":
+        y = [np.stack([each, -each], axis=1) for each in y]
+    else:
+        y[3][5:9] = np.nan
+    model = ihmm.Model(EMISSIONS[name])
+    here = ihmm.sample(model, y, cores=1, **settings)
+    assert_same(ihmm.sample(model, y, team=distributed.Cluster(client), **settings), here)
+
+
+@pytest.fixture
+def fetched(monkeypatch):
+    """Paths that were fetched."""
+    fetched, ask = [], distributed.Cluster.ask
+
+    def watched(self, path, fetch):
+        fetched.extend([path.key] if fetch else [])
+        return ask(self, path, fetch)
+
+    monkeypatch.setattr(distributed.Cluster, "ask", watched)
+    return fetched
+
+
+def test_paths_are_fetched_when_they_are_looked_at(client, many, fetched):
+    team = distributed.Cluster(client)
+    settings = SETTINGS | {"draws": 3, "thin": 5, "tune": 20, "moves": ()}
+    ihmm.sample(MODEL, many, team=team, **settings)
+    assert len(fetched) == 3
+    held = client.run(lambda dask_worker: [len(actor.paths) for actor in dask_worker.state.actors.values()])
+    assert max(max(each, default=0) for each in held.values()) == 1  # workers forget all but the last
+
+
+def test_histories_do_not_get_long(client, many, fetched, monkeypatch):
+    monkeypatch.setattr(distributed, "LONGEST", 4)
+    settings = SETTINGS | {"draws": 1, "tune": 29, "moves": ()}
+    there = ihmm.sample(MODEL, many, team=distributed.Cluster(client), **settings)
+    assert len(fetched) == 30 // 4 + 1
+    assert_same(there, ihmm.sample(MODEL, many, cores=1, **settings))
+
+
+def test_chains_do_not_get_in_each_others_way(client, many):
+    settings = SETTINGS | {"chains": 2, "draws": 5, "thin": 4}
+    team = distributed.Cluster(client)
+    there = ihmm.sample(MODEL, many, team=team, **settings)
+    assert_same(there, ihmm.sample(MODEL, many, cores=1, **settings))
+    others = [each + 1 for each in many]
+    assert_same(ihmm.sample(MODEL, others, team=team, **settings), ihmm.sample(MODEL, others, cores=1, **settings))
+
+
+def sweeps(data, n):
+    rng = np.random.default_rng(4)
+    draw = initial_draw(rng, data, MODEL, rng.integers(4, size=len(data.y)))
+    for _ in range(n):
+        draw, _ = sweep(rng, data, MODEL, draw, ihmm.ParticleGibbs())
+    return draw
+
+
+def test_a_path_that_nobody_has_any_more_is_made_again_here(client, many):
+    team = distributed.Cluster(client)
+    data = MODEL.observe(many)
+    there, here = sweeps(data._replace(team=team), 7), sweeps(data, 7)
+    away = there[0].away
+    assert away.age == 7
+    team.client = None  # so that no worker can be asked
+    for kept in team._kept.values():
+        kept.shard.release()
+    team._kept.clear()
+    np.testing.assert_array_equal(there[0].label[away.make()], here.states)
+
+
+def test_a_path_can_be_gone_on_from_twice(client, many):
+    data = MODEL.observe(many)._replace(team=distributed.Cluster(client))
+    draw = sweeps(data, 3)
+    first, second = (sweep(np.random.default_rng(1), data, MODEL, draw, ihmm.ParticleGibbs())[0] for _ in range(2))
+    np.testing.assert_array_equal(first.states, second.states)
+    assert (first.states != draw.states).any()
 
 
 def test_blocks_are_worked_on_by_a_cluster_too(client):
@@ -67,21 +179,21 @@ def test_a_run_begun_here_goes_on_on_a_cluster(client, expected, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_is_not_missed(client):
-    settings = SETTINGS | {"draws": 200}
+@pytest.mark.parametrize("thin", [1, 50])
+def test_a_worker_that_is_killed_is_not_missed(client, many, thin, monkeypatch):
+    settings = SETTINGS | {"draws": 100 // thin, "thin": thin, "moves": ()}
+    asked, ask = itertools.count(), distributed.Cluster.ask
 
-    def kill_one_after_the_other():
-        for _ in range(2):
-            time.sleep(0.5)
+    def kill_and_ask(self, path, fetch):
+        if next(asked) in (30, 80):
+            client.wait_for_workers(2, timeout=60)
             os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        return ask(self, path, fetch)
 
-    expected = ihmm.sample(MODEL, series(), cores=1, **settings)
-    team = distributed.Cluster(client)
-    killer = threading.Thread(target=kill_one_after_the_other)
-    killer.start()
-    survived = ihmm.sample(MODEL, series(), team=team, **settings)
-    killer.join()
-    assert_same(survived, expected)
+    expected = ihmm.sample(MODEL, many, cores=1, **settings)
+    monkeypatch.setattr(distributed.Cluster, "ask", kill_and_ask)
+    assert_same(ihmm.sample(MODEL, many, team=distributed.Cluster(client), **settings), expected)
+    assert next(asked) > 80
 
 
 def test_a_cluster_that_keeps_failing_is_given_up():

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm._typing import IntArray, Phi
+from ihmm import sums
+from ihmm._typing import IntArray
 from ihmm.kernels.conditionals import HyperPriors, resample_transitions
-from ihmm.kernels.counts import count_transitions
-from ihmm.model import Data, Draw, Hyper, Model, Prior, Transitions
+from ihmm.model import Data, DistantDraw, Draw, Hyper, Model, Prior, Transitions, distant
 from ihmm.moves import Move, MoveInfo
 from ihmm.priors import BetaPrior, GammaPrior
 from ihmm.samplers._base import PassInfo, Path, Sampler
@@ -71,24 +71,25 @@ def resample_globals(
     rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
 ) -> tuple[Draw, float]:
     """Steps 2–5: everything but the path, given the path and β; also the joint log-likelihood of the result."""
-    n_states = len(path.beta) - 1
-    counts = count_transitions(path.states, data.offsets, n_states)
+    n_states, there = len(path.beta) - 1, distant(path)
+    counts, statistics = sums.sum_up(data, model, path.states, n_states) if there is None else there.sums
     gamma, concentration, stickiness, beta, rows = resample_transitions(
         new_stream(rng), hyper_priors(model.prior), counts, path.beta, *hyper
     )
     components = None
-    if model.is_mixture:
-        phi, components = model.resample_mixtures(rng, data, path.states, path.components, n_states, path.phi)
+    if statistics is not None:
+        phi = model.emission.resample_given(rng, statistics)
+        log_likelihood = model.emission.log_likelihood_given(statistics, phi)
     else:
-        phi = model.resample_phi(rng, data, path.states, n_states, path.phi)
+        if model.is_mixture:
+            phi, components = model.resample_mixtures(rng, data, path.states, path.components, n_states, path.phi)
+        else:
+            phi = model.resample_phi(rng, data, path.states, n_states, path.phi)
+        log_likelihood = sums.log_likelihood(data, model, path.states, phi)
     transitions = Transitions(beta, rows[0], rows[1:])
-    draw = Draw(path.states, transitions, phi, Hyper(gamma, concentration, stickiness), components)
-    return draw, float((counts * np.log(rows[:, :-1])).sum()) + log_likelihood(data, model, path.states, phi)
-
-
-def log_likelihood(data: Data, model: Model, states: IntArray, phi: Phi) -> float:
-    """log p(y | s, φ)."""
-    return sum(data.by_piece(lambda piece: float(model.log_density_at(data.take(piece), states[piece], phi).sum())))
+    kind = Draw if there is None else DistantDraw
+    draw = kind(path[0], transitions, phi, Hyper(gamma, concentration, stickiness), components)
+    return draw, float((counts * np.log(rows[:, :-1])).sum()) + log_likelihood
 
 
 def hyper_priors(prior: Prior) -> HyperPriors:

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from ihmm import _checks
 from ihmm._threads import share_out
-from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
-from ihmm.emissions._base import REQUIRED, Collapsed, Emission, log_density_at, log_marginal, provides
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi, Statistics
+from ihmm.emissions._base import REQUIRED, Collapsed, Emission, log_density_at, log_marginal, provides, sums_up
 from ihmm.emissions.choose import choose
+from ihmm.kernels.counts import rename
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.sequences import Sequences
 
@@ -60,6 +62,49 @@ class Draw(NamedTuple):
         return len(self.transitions.rows)
 
 
+class Sums(NamedTuple):
+    """What the conditionals ask of a path: its transitions, and the statistics of what its states emitted."""
+
+    counts: IntArray  # (K + 1, K), as `count_transitions` has them
+    statistics: Statistics | None  # None if the emission has none
+
+
+class Away(Protocol):
+    """A path that those who work on the data keep with them."""
+
+    def fetch(self) -> IntArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Distant:
+    """The path of a draw that is away, in other numbers there, and what was summed up of it."""
+
+    away: Away
+    label: IntArray  # what those numbers are called here
+    sums: Sums
+
+    @cached_property
+    def states(self) -> IntArray:
+        path = self.away.fetch()
+        states = np.empty(len(path), np.int64)
+        rename(path, self.label, states)
+        return states
+
+
+class DistantDraw(Draw):
+    """A draw whose path is fetched when somebody looks at it."""
+
+    @property
+    def states(self) -> IntArray:
+        there = distant(self)
+        return self[0] if there is None else there.states
+
+
+def distant(draw: tuple[Any, ...]) -> Distant | None:
+    """The path of a draw, which comes first, if it is away."""
+    return draw[0] if isinstance(draw[0], Distant) else None
+
+
 class Stretch(Protocol):
     """Consecutive steps of the data."""
 
@@ -69,7 +114,6 @@ class Stretch(Protocol):
     def end(self) -> int: ...
 
 
-PIECE = 2**16  # steps that are summed up together, whoever does it
 JOB = 50_000  # steps worked on at a time: few enough that threads are done at about the same time
 
 Job = TypeVar("Job", bound=Stretch)
@@ -90,6 +134,22 @@ class Team(Protocol):
 
     def over(self, function: "Callable[[Data, Job], Result]", data: "Data", jobs: Sequence[Job]) -> list[Result]:
         """The function of every job and the part of the data that it is about, in order."""
+        ...
+
+
+@runtime_checkable
+class Keeper(Team, Protocol):
+    """A team that keeps paths where it works on the data."""
+
+    def renew(
+        self,
+        function: "Callable[[Data, IntArray, Job], tuple[IntArray, Result]]",
+        data: "Data",
+        path: IntArray | Away,
+        stretches: Sequence[Job],
+    ) -> tuple[Away, list[Result]]:
+        """The path that a function makes of another, stretch by stretch, given the data there; and what else it says
+        of each stretch."""
         ...
 
 
@@ -118,7 +178,8 @@ class Data(NamedTuple):
     never looked at. In a row of several columns single values may be missing too: those are NaN in `y`, and the
     emission deals with them. `with_past` is what the emission made of them, if its density depends on the past.
 
-    The `team` is who works on the data; no result depends on it.
+    If `sums_up`, a path says through a few statistics of each state all that there is to know about φ. The `team` is
+    who works on the data; no result depends on it.
     """
 
     y: Array
@@ -126,6 +187,7 @@ class Data(NamedTuple):
     log_marginal: FloatArray
     missing: BoolArray | None = None
     with_past: tuple[Array, BoolArray] | None = None
+    sums_up: bool = False
     team: Team = Threads()
 
     @property
@@ -137,12 +199,12 @@ class Data(NamedTuple):
         y, log_marginal = self.y[steps], self.log_marginal[steps]
         missing = self.missing[steps] if self.missing is not None else None
         with_past = (self.with_past[0][steps], self.with_past[1][steps]) if self.with_past is not None else None
-        return Data(y, np.array([0, len(y)]), log_marginal, missing, with_past)
+        return Data(y, np.array([0, len(y)]), log_marginal, missing, with_past, self.sums_up)
 
-    def by_piece(self, function: Callable[[slice], Result]) -> list[Result]:
-        """The function of consecutive pieces of the steps, which are the same for every team, in order."""
-        pieces = [slice(i, i + PIECE) for i in range(0, len(self.y), PIECE)]
-        return share_out(function, pieces, min(self.team.threads, len(pieces)))
+    def part(self, begin: int, end: int) -> "Data":
+        """Whole sequences."""
+        first, last = np.searchsorted(self.offsets, [begin, end])
+        return self.take(slice(begin, end))._replace(offsets=self.offsets[first : last + 1] - begin)
 
     @property
     def seen(self) -> Array:
@@ -208,7 +270,9 @@ class Model:
         marginal = log_marginal(self.emission, data.seen)
         if data.silent is not None:
             marginal[data.silent] = 0.0
-        return data._replace(log_marginal=marginal)
+        data = data._replace(log_marginal=marginal)
+        one_state = np.zeros(len(y), np.int64)
+        return data._replace(sums_up=sums_up(self.emission) and self.statistics(data, one_state, 1) is not None)
 
     # What the emission says of the data. A step that says nothing about its state has a density of 1.
 
@@ -230,12 +294,14 @@ class Model:
         self, rng: np.random.Generator, data: Data, states: IntArray, n_states: int, phi: Phi | None
     ) -> Phi:
         """φ | y, s: a draw, or a step from the present `phi` for emissions that can do no better."""
-        y = data.seen
-        if data.silent is not None:
-            y, states = y[~data.silent], states[~data.silent]
+        y, states = audible(data, states)
         if phi is not None and provides(self.emission, "update"):
             return self.emission.update(rng, y, states, phi)
         return self.emission.resample(rng, y, states, n_states)
+
+    def statistics(self, data: Data, states: IntArray, n_states: int) -> Statistics | None:
+        """What φ | y, s depends on, if it can be summed up."""
+        return self.emission.statistics(*audible(data, states), n_states)
 
     # Mixtures within states
 
@@ -281,6 +347,13 @@ class Model:
         values = np.array(collapsed.values)
         values[data.silent] = np.nan
         return collapsed._replace(values=values)
+
+
+def audible(data: Data, states: IntArray) -> tuple[Array, IntArray]:
+    """What the emission sees, and the states, without the steps that say nothing about their state."""
+    if data.silent is None:
+        return data.seen, states
+    return data.seen[~data.silent], states[~data.silent]
 
 
 def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int = 1) -> Model:

@@ -101,7 +101,7 @@ def test_a_pass_does_not_depend_on_the_threads_that_make_it(sampler, threads):
 
 def test_sequences_are_shared_among_threads_by_their_length():
     data = MODEL.observe(series([30, 2, 2, 30, 60, 4]))._replace(team=Threads(3))
-    (stretches,) = particle_gibbs.whole_sequences(data)
+    stretches = particle_gibbs.whole_sequences(data, data.offsets)
     assert [(stretch.begin, stretch.end) for stretch in stretches] == [(0, 64), (64, 124), (124, 128)]
     assert np.concatenate([stretch.begin + stretch.starts for stretch in stretches]).tolist() == [
         0,

@@ -215,6 +215,16 @@ def provides(emission: object, method: str) -> bool:
     return callable(own) and own is not _DECLARED.get(method)
 
 
+def sums_up(emission: object) -> bool:
+    """Whether an emission has statistics that say the same as its other methods: in a subclass that has some of these
+    anew, and not the statistics, they are out of date."""
+    if not provides(emission, "statistics"):
+        return False
+    place = {name: i for i, kind in reversed([*enumerate(type(emission).__mro__)]) for name in vars(kind)}
+    others = "resample", "update", "log_density", "log_density_at"
+    return place["resample_given"] <= min(place.get(name, len(place)) for name in others)
+
+
 # Methods without a body; those that have a default are not among them.
 _DECLARED = {
     name: vars(protocol)[name]
@@ -305,8 +315,13 @@ def size(phi: Phi) -> int:
 def add(parts: Sequence[Summed]) -> Summed:
     """Statistics of pieces of the data put together, if they are plain sums."""
     arrays = zip(*(fields(part).values() for part in parts), strict=True)
-    together: Summed = rebuild(parts[0], (np.sum(pieces, axis=0) for pieces in arrays))
+    together: Summed = rebuild(parts[0], map(total, arrays))
     return together
+
+
+def total(parts: Sequence[Array] | Array) -> Array:
+    """Their sum, added up in order: NumPy's own order depends on their shape."""
+    return np.asarray(np.cumsum(parts, axis=0)[-1])
 
 
 def sums_by_state(y: Array, states: IntArray, n_states: int) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
+from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values, total
 from ihmm.kernels import densities
 from ihmm.kernels.counts import moments
 
@@ -140,13 +140,13 @@ def combine_moments(parts: Sequence[Moments]) -> Moments:
     """n = Σ n_i, a = Σ n_i a_i / n and S = Σ S_i + n_i (a_i − a)²: no large squares that cancel."""
     number, average, square = map(np.stack, zip(*parts, strict=True))
     together, center = pool(number, average)
-    return Moments(together, center, np.sum(square + number * np.square(average - center), axis=0))
+    return Moments(together, center, total(square + number * np.square(average - center)))
 
 
 def pool(number: IntArray, average: FloatArray) -> tuple[IntArray, FloatArray]:
     """How many values there are in all pieces, (P, …), and their average."""
     together = number.sum(axis=0)
-    return together, np.sum(number * average, axis=0) / np.maximum(together, 1)
+    return together, total(number * average) / np.maximum(together, 1)
 
 
 def log_normal_given(statistics: Moments, mean: FloatArray, variance: FloatArray) -> float:

@@ -15,6 +15,11 @@ class MoveInfo(NamedTuple):
     n_merged: int = 0  # pairs of states that became one
 
 
+def passes_over(rng: np.random.Generator, data: Data, long: int) -> bool:
+    """Whether a move leaves this sweep out, so that it stays a small part of the work on a series that is `long`."""
+    return rng.random() * len(data.y) > long
+
+
 class Move(Protocol):
     def acts(self, sweep: int, tune: int) -> bool:
         """Whether to act in this sweep, the first `tune` of which are thrown away."""

@@ -12,12 +12,12 @@ import numpy as np
 from ihmm import _checks
 from ihmm.kernels.pairs import renew_pairs
 from ihmm.model import Data, Hyper, Model
-from ihmm.moves._base import MoveInfo
+from ihmm.moves._base import MoveInfo, passes_over
 from ihmm.samplers import Path
 from ihmm.samplers._base import relative_densities
 from ihmm.sticks import new_stream
 
-LONG = 20_000  # steps beyond which not every sweep has it, so that it stays a small part of the work
+LONG = 20_000  # steps beyond which not every sweep has it
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class PairGibbs:
     def apply(
         self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
     ) -> tuple[Path, MoveInfo]:
-        if path.phi is None or model.is_mixture or len(path.beta) < 3 or rng.random() * len(path.states) > LONG:
+        if path.phi is None or model.is_mixture or len(path.beta) < 3 or passes_over(rng, data, LONG):
             return path, MoveInfo()
         density, states = relative_densities(model, data, path.phi), path.states.copy()
         mass = hyper.concentration, hyper.stickiness

@@ -12,18 +12,20 @@ import numpy as np
 from ihmm import _checks
 from ihmm.kernels.split_merge import split_and_merge
 from ihmm.model import Data, Hyper, Model
-from ihmm.moves._base import MoveInfo
+from ihmm.moves._base import MoveInfo, passes_over
 from ihmm.priors import FinitePrior
 from ihmm.samplers import Path
 from ihmm.samplers.direct_assignment import compiled_family
 from ihmm.sticks import new_stream
 
 PER_GAMMA, FEWEST, MOST = 8, 8, 64
+LONG = 200_000  # steps beyond which not every sweep has it
 
 
 @dataclass(frozen=True)
 class SplitMerge:
-    """In every sweep, try to split and to merge states, by particle Gibbs over the steps of one or two of them.
+    """Try to split and to merge states, by particle Gibbs over the steps of one or two of them: in every sweep, or in
+    some where series are very long.
 
     It leaves the posterior as it is, for any settings. Infinite models whose emission integrates φ out have it;
     others are left alone.
@@ -51,7 +53,7 @@ class SplitMerge:
         self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
     ) -> tuple[Path, MoveInfo]:
         collapsed = None if isinstance(model.prior, FinitePrior) or model.is_mixture else model.collapsed(data)
-        if collapsed is None:
+        if collapsed is None or passes_over(rng, data, LONG):
             return path, MoveInfo()
         attempts = self.attempts or self.usual_attempts(hyper)
         states, beta = path.states.copy(), np.concatenate([path.beta[:-1], np.zeros(attempts)])

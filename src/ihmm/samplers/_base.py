@@ -9,7 +9,7 @@ from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import size, take
 from ihmm.kernels.layout import relate
 from ihmm.kernels.sticks import Theta
-from ihmm.model import Data, Draw, Model
+from ihmm.model import Data, Draw, Model, distant
 from ihmm.sticks import compact
 
 CELLS = 30_000  # about how many densities are worked on at once: what the cache holds
@@ -27,6 +27,15 @@ class Path(NamedTuple):
     beta: FloatArray
     phi: Phi | None = None
     components: IntArray | None = None
+
+
+class DistantPath(Path):
+    """A path that is fetched when somebody looks at it."""
+
+    @property
+    def states(self) -> IntArray:
+        there = distant(self)
+        return self[0] if there is None else there.states
 
 
 class PassInfo(NamedTuple):
@@ -48,19 +57,23 @@ class Sampler(Protocol):
 
 
 def finish(
-    path: IntArray, reference: IntArray, theta: Theta, order: IntArray, phi: Phi, draw: Draw
+    path: IntArray, update_rate: float, theta: Theta, order: IntArray, phi: Phi, draw: Draw
 ) -> tuple[Path, PassInfo]:
     """Name the states of a new path, old ones in their old order and newborn ones after them.
 
     `order` says which state of the draw, or which fresh one after those, stands in the first columns of θ; `phi` has
     the parameters by column.
     """
-    update_rate = np.count_nonzero(path != reference) / len(path)
     rank = np.arange(theta.size[0])
     rank[: len(order)] = order
     states, beta, kept = compact(path, theta, rank)
     n_born = int((rank[kept] >= draw.n_states).sum())
     return Path(states, beta, take(phi, kept)), PassInfo(int(theta.size[2]), n_born, update_rate)
+
+
+def share_changed(path: IntArray, reference: IntArray) -> float:
+    """The share of steps whose state is another."""
+    return np.count_nonzero(path != reference) / len(path)
 
 
 def sequence_starts(offsets: IntArray) -> IntArray:

@@ -8,7 +8,15 @@ from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import take
 from ihmm.kernels.forward_backward import filter_beam, filter_faint_beam, filter_wide_beam, sample_beam
 from ihmm.model import Data, Draw, Model
-from ihmm.samplers._base import PassInfo, Path, finish, log_densities, relative_densities, sequence_starts
+from ihmm.samplers._base import (
+    PassInfo,
+    Path,
+    finish,
+    log_densities,
+    relative_densities,
+    sequence_starts,
+    share_changed,
+)
 from ihmm.sticks import extend_phi, open_below
 
 SMALLEST = 1e-250  # slice, so that sticks always stop breaking
@@ -35,7 +43,7 @@ class Beam:
         messages, in_logarithms = filter_allowed(model, data, phi, sequence, rows, slices, wide)
         path = np.empty_like(draw.states)
         sample_beam(*messages, in_logarithms, sequence, rows, slices, backward_key, path)
-        return finish(path, draw.states, theta, np.arange(n_states), phi, draw)
+        return finish(path, share_changed(path, draw.states), theta, np.arange(n_states), phi, draw)
 
 
 Messages = tuple[IntArray, IntArray, FloatArray]

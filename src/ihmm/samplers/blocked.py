@@ -8,7 +8,7 @@ from ihmm.emissions._base import take
 from ihmm.kernels.forward_backward import filter_forward, sample_backward
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import PassInfo, Path, finish, relative_densities, sequence_starts
+from ihmm.samplers._base import PassInfo, Path, finish, relative_densities, sequence_starts, share_changed
 from ihmm.sticks import extend_phi, open_below
 
 
@@ -36,4 +36,4 @@ class Blocked:
         filter_forward(density, sequence, initial, rows, filtered, np.empty(len(density)))
         path = np.empty_like(draw.states)
         sample_backward(filtered, sequence, np.ascontiguousarray(rows.T), backward_key, path)
-        return finish(path, draw.states, theta, np.arange(n_states), phi, draw)
+        return finish(path, share_changed(path, draw.states), theta, np.arange(n_states), phi, draw)

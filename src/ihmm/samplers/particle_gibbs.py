@@ -22,10 +22,11 @@ from ihmm.kernels.counts import rename
 from ihmm.kernels.csmc import Cloud, Density
 from ihmm.kernels.layout import relate_with_tail
 from ihmm.kernels.sticks import Theta
-from ihmm.model import Data, Draw, Model
+from ihmm.model import Data, Distant, Draw, Keeper, Model, Sums, distant
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import LEAST, PassInfo, Path, exponentials, finish
+from ihmm.samplers._base import LEAST, DistantPath, PassInfo, Path, exponentials, finish, share_changed
 from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
+from ihmm.sums import Part, piece_borders, put_together, sum_up_part
 
 # Most steps, and about how many densities, held at once. Between two blocks threads wait for the interpreter's lock, so
 # there are to be few of them.
@@ -73,10 +74,13 @@ class ParticleGibbs:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
         theta, order = self.open(model, draw, stick_key)
         known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
+        if self.block_size is None and data.sums_up and isinstance(data.team, Keeper):
+            return self.resample_there(keys, data, data.team, model, draw, theta, order, known)
         path = reference = np.empty(len(draw.states), np.min_scalar_type(len(order)))
         rename(draw.states, np.argsort(order), path)
         renew = partial(self.renew, keys, model, theta, known)
-        for stretches in whole_sequences(data) if self.block_size is None else blocks(rng, data, self.block_size):
+        rounds = blocks(rng, data, self.block_size) if self.block_size else [whole_sequences(data, data.offsets)]
+        for stretches in rounds:
             jobs = [Job.of(stretch, path) for stretch in stretches]
             results = data.team.over(renew, data, jobs)
             path = path.astype(max([path.dtype, *(renewed.dtype for renewed in results)]))
@@ -86,7 +90,60 @@ class ParticleGibbs:
         # whoever opens a state finds the same, so here are once more those that the path visits
         last = int(path.max())
         phi = extend_phi(model.emission, keys[0], known, last + 1)
-        return finish(path, reference, open_state(theta, last), order, phi, draw)
+        return finish(path, share_changed(path, reference), open_state(theta, last), order, phi, draw)
+
+    def resample_there(
+        self,
+        keys: list[np.uint64],
+        data: Data,
+        team: Keeper,
+        model: Model,
+        draw: Draw,
+        theta: Theta,
+        order: IntArray,
+        known: Phi,
+    ) -> tuple[Path, PassInfo]:
+        """The same by a team that keeps the path: parameters go there, and sums come back."""
+        there, label = distant(draw), np.argsort(order)
+        if there is not None:
+            label = label[there.label]
+        renew = partial(self.renew_and_sum_up, keys, model, theta, known, small(label))
+        stretches = whole_sequences(data, np.intersect1d(piece_borders(data.offsets), data.offsets))
+        away, said = team.renew(renew, data, draw.states if there is None else there.away, stretches)
+        counts, statistics = put_together(model.emission, [part for part, _ in said])
+
+        visited = np.flatnonzero(counts.any(axis=0))
+        last = int(visited[-1])
+        phi = extend_phi(model.emission, keys[0], known, last + 1)
+        update_rate = sum(n_changed for _, n_changed in said) / len(data.y)
+        path, info = finish(visited, update_rate, open_state(theta, last), order, phi, draw)
+        label = np.full(last + 1, -1)
+        label[visited] = path.states
+        kept = visited[np.argsort(path.states)]
+        counts = counts[np.append(0, kept + 1)][:, kept]
+        there = Distant(away, label, Sums(counts, take(statistics, kept)))
+        return DistantPath._make([there, *path[1:]]), info
+
+    def renew_and_sum_up(
+        self,
+        keys: list[np.uint64],
+        model: Model,
+        theta: Theta,
+        known: Phi,
+        label: IntArray,
+        data: Data,
+        path: IntArray,
+        stretch: "Stretch",
+    ) -> tuple[IntArray, tuple[Part, int]]:
+        """New states for a stretch of whole sequences, what they sum up to, and how many are others than before.
+
+        `label` is what the states of the path are called now.
+        """
+        reference = label[path]
+        job = Job(stretch.begin, stretch.end, stretch.starts, stretch.numbers, reference, -1, -1)
+        renewed = self.renew(keys, model, theta, known, data, job)
+        part = sum_up_part(data, model, renewed, int(renewed.max()) + 1)
+        return renewed, (part, int(np.count_nonzero(renewed != reference)))
 
     def renew(self, keys: list[np.uint64], model: Model, theta: Theta, known: Phi, data: Data, job: "Job") -> IntArray:
         """New states for the steps of a job; `data` has those steps only."""
@@ -172,17 +229,15 @@ class Job(NamedTuple):
         return cls(begin, end, starts, numbers, path[begin:end], before, after)
 
 
-def whole_sequences(data: Data) -> list[list[Stretch]]:
-    """All sequences in one round, shared among the team."""
+def whole_sequences(data: Data, borders: IntArray) -> list[Stretch]:
+    """All sequences, shared among the team by cuts at some of these borders."""
     offsets = data.offsets
     n_parts = data.team.parts(len(data.y))
     ends = np.arange(n_parts + 1) * offsets[-1] // n_parts
-    cuts = np.unique(np.searchsorted(offsets, ends))
+    cuts = np.searchsorted(offsets, borders[np.unique(np.searchsorted(borders, ends))])
     return [
-        [
-            Stretch(int(offsets[i]), int(offsets[j]), offsets[i:j] - offsets[i], np.arange(i, j))
-            for i, j in pairwise(cuts.tolist())
-        ]
+        Stretch(int(offsets[i]), int(offsets[j]), offsets[i:j] - offsets[i], np.arange(i, j))
+        for i, j in pairwise(cuts.tolist())
     ]
 
 
