@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import islice
 from typing import TypeVar
 
@@ -35,7 +36,8 @@ def in_threads(
 def share_out(function: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
     """`function` of every item, by this thread and others that each take the next one when they are done with one.
 
-    For short work: nobody waits for a turn, and no thread has to be woken but to begin.
+    For short work: nobody waits for a turn, and no thread has to be woken but to begin. Others that are busy with
+    somebody else's work are not waited for.
     """
     results: dict[int, Result] = {}
     todo = iter(enumerate(items))
@@ -44,12 +46,21 @@ def share_out(function: Callable[[Item], Result], items: Sequence[Item], n_threa
         for i, item in todo:
             results[i] = function(item)
 
-    if n_threads == 1:
+    others = [helpers().submit(work) for _ in range(n_threads - 1)]
+    try:
         work()
-    else:
-        with ThreadPoolExecutor(n_threads - 1, "ihmm") as pool:
-            others = [pool.submit(work) for _ in range(n_threads - 1)]
-            work()
-            for other in others:
+    finally:
+        for other in others:
+            if not other.cancel():  # it has begun
                 other.result()
     return [results[i] for i in range(len(items))]
+
+
+@cache
+def helpers() -> ThreadPoolExecutor:
+    """Threads that wait for short work: to start one takes as long as a good deal of it."""
+    return ThreadPoolExecutor(processors(), "ihmm")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=helpers.cache_clear)  # a forked process has none of them

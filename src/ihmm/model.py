@@ -114,7 +114,7 @@ class Stretch(Protocol):
     def end(self) -> int: ...
 
 
-JOB = 50_000  # steps worked on at a time: few enough that threads are done at about the same time
+JOB = 25_000  # steps worked on at a time: few enough that threads are done at about the same time
 
 Job = TypeVar("Job", bound=Stretch)
 Result = TypeVar("Result")

@@ -37,22 +37,33 @@ def sum_up_part(data: Data, model: Model, states: IntArray, n_states: int) -> Pa
     """Some pieces of a path, if `data` have these only."""
 
     def one(piece: slice) -> tuple[IntArray, Statistics | None]:
-        starts = data.offsets[np.searchsorted(data.offsets, piece.start, "right") :]
-        own = np.concatenate([[piece.start], starts[starts < piece.stop], [piece.stop]])
         statistics = model.statistics(data.take(piece), states[piece], n_states) if data.sums_up else None
-        return count_transitions(states, own, n_states), statistics
+        return count_transitions(states, offsets_within(data.offsets, piece), n_states), statistics
 
-    parts = by_piece(data, one)
-    counts = sum((counts for counts, _ in parts), np.zeros((n_states + 1, n_states), np.int64))
-    # a piece that goes on with a sequence does not begin one
-    cuts = np.setdiff1d(piece_borders(data.offsets), data.offsets)
-    np.subtract.at(counts[0], states[cuts], 1)
-    np.add.at(counts, (states[cuts - 1] + 1, states[cuts]), 1)
+    borders = piece_borders(data.offsets)
+    parts = by_piece(data, one, borders)
+    counts = sum((counts for counts, _ in parts[1:]), parts[0][0])
+    if len(parts) > 1:  # a piece that goes on with a sequence does not begin one
+        cuts = np.setdiff1d(borders, data.offsets)
+        np.subtract.at(counts[0], states[cuts], 1)
+        np.add.at(counts, (states[cuts - 1] + 1, states[cuts]), 1)
     return Part(counts, [statistics for _, statistics in parts if statistics is not None])
+
+
+def offsets_within(offsets: IntArray, piece: slice) -> IntArray:
+    """Where sequences begin and end in a piece, and where it cuts them."""
+    first, last = np.searchsorted(offsets, [piece.start, piece.stop])
+    within = offsets[first : last + 1]
+    if within[0] == piece.start and within[-1] == piece.stop:
+        return within
+    return np.unique(np.clip(offsets[max(first - 1, 0) : last + 1], piece.start, piece.stop))
 
 
 def put_together(emission: Emission, parts: Sequence[Part]) -> Sums:
     """All pieces, in order; parts may know different numbers of states."""
+    if len(parts) == 1 and len(parts[0].statistics) <= 1:
+        ((counts, statistics),) = parts
+        return Sums(counts, statistics[0] if statistics else None)
     n_states = max(part.counts.shape[1] for part in parts)
     counts = np.zeros((n_states + 1, n_states), np.int64)
     for part in parts:
@@ -72,9 +83,9 @@ def pad(statistics: Statistics, n_states: int) -> Statistics:
     return rebuild(statistics, map(longer, fields(statistics).values()))
 
 
-def by_piece(data: Data, function: Callable[[slice], Result]) -> list[Result]:
+def by_piece(data: Data, function: Callable[[slice], Result], borders: Sequence[int]) -> list[Result]:
     """The function of every piece, in order."""
-    pieces = [slice(*borders) for borders in pairwise(piece_borders(data.offsets))]
+    pieces = [slice(begin, end) for begin, end in pairwise(borders)]
     return share_out(function, pieces, min(data.team.threads, len(pieces)))
 
 
@@ -94,4 +105,8 @@ def piece_borders(offsets: IntArray) -> list[int]:
 
 def log_likelihood(data: Data, model: Model, states: IntArray, phi: Phi) -> float:
     """log p(y | s, φ), step by step."""
-    return sum(by_piece(data, lambda piece: float(model.log_density_at(data.take(piece), states[piece], phi).sum())))
+
+    def one(piece: slice) -> float:
+        return float(model.log_density_at(data.take(piece), states[piece], phi).sum())
+
+    return sum(by_piece(data, one, piece_borders(data.offsets)))

@@ -139,7 +139,8 @@ class ParticleGibbs:
 
         `label` is what the states of the path are called now.
         """
-        reference = label[path]
+        reference = np.empty(len(path), label.dtype)
+        rename(path, label, reference)
         job = Job(stretch.begin, stretch.end, stretch.starts, stretch.numbers, reference, -1, -1)
         renewed = self.renew(keys, model, theta, known, data, job)
         part = sum_up_part(data, model, renewed, int(renewed.max()) + 1)
