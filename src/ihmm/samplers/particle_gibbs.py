@@ -143,7 +143,7 @@ class ParticleGibbs:
         rename(path, label, reference)
         job = Job(stretch.begin, stretch.end, stretch.starts, stretch.numbers, reference, -1, -1)
         renewed = self.renew(keys, model, theta, known, data, job)
-        part = sum_up_part(data, model, renewed, int(renewed.max()) + 1)
+        part = sum_up_part(data, model, renewed.astype(np.int64), int(renewed.max()) + 1)
         return renewed, (part, int(np.count_nonzero(renewed != reference)))
 
     def renew(self, keys: list[np.uint64], model: Model, theta: Theta, known: Phi, data: Data, job: "Job") -> IntArray:
