@@ -86,7 +86,8 @@ EMISSIONS = {
 
 @pytest.mark.parametrize("name", EMISSIONS)
 def test_every_kind_of_emission_has_the_same_draws_on_a_cluster(client, name):
-    settings = SETTINGS | {"draws": 2, "tune": 0, "thin": 2, "moves": (), "init": 150}  # a byte holds them, and not three times as much
+    # a byte holds so many states, and not three times as many
+    settings = SETTINGS | {"draws": 2, "tune": 0, "thin": 2, "moves": (), "init": 150}
     y = series(10, 4000)
     if name == "symbols":
         y = [np.clip(each, 0, 2).astype(int) for each in y]

@@ -124,3 +124,6 @@ def test_a_subclass_with_another_law_does_not_sum_up():
 
     y = np.arange(5.0)
     assert [ihmm.Model(kind()).observe(y).sums_up for kind in (ihmm.Normal, Wider, Summed)] == [True, False, True]
+    rows = np.stack([y, y], axis=1)
+    parts = [ihmm.Independent(ihmm.Normal(), kind()) for kind in (ihmm.Normal, Wider, Summed)]
+    assert [ihmm.Model(each).observe(rows).sums_up for each in parts] == [True, False, True]

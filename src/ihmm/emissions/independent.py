@@ -13,7 +13,18 @@ import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi, Statistics
 from ihmm.emissions import _base
-from ihmm.emissions._base import REQUIRED, Collapsed, ConjugateEmission, Emission, Part, fields, provides, rebuild, size
+from ihmm.emissions._base import (
+    REQUIRED,
+    Collapsed,
+    ConjugateEmission,
+    Emission,
+    Part,
+    fields,
+    provides,
+    rebuild,
+    size,
+    sums_up,
+)
 
 Steps = BoolArray | slice
 
@@ -101,7 +112,7 @@ class Independent(ConjugateEmission):
 
     def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Statistics | None:
         """Those of all parts, if all have them."""
-        if not all(provides(part, "statistics") for part in self.parts):
+        if not all(map(sums_up, self.parts)):
             return None
         each = [block.part.statistics(own, states[known], n_states) for block, known, own in self._split(y)]
         return None if any(own is None for own in each) else self._join(each, "IndependentStatistics")
