@@ -189,6 +189,10 @@ class Traffic:
     def parts(self, n_steps: int) -> int:
         return Threads().parts(n_steps)
 
+    @property
+    def keeper(self) -> "Traffic":
+        return self
+
     def over(self, function: Callable[[Data, Job], Result], data: Data, jobs: Sequence[Job]) -> list[Result]:
         return Threads().over(function, data, jobs)
 

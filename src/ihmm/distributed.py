@@ -65,6 +65,10 @@ class Cluster:
     def parts(self, n_steps: int) -> int:
         return jobs_for(self.size, n_steps)
 
+    @property
+    def keeper(self) -> "Cluster":
+        return self
+
     def over(self, function: Callable[[Data, Job], Result], data: Data, jobs: Sequence[Job]) -> list[Result]:
         def begin(i: int, share: list[Job]) -> Callable[[], list[Result]]:
             kept = self._keep(i, data, share)

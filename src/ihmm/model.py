@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -136,9 +136,13 @@ class Team(Protocol):
         """The function of every job and the part of the data that it is about, in order."""
         ...
 
+    @property
+    def keeper(self) -> "Keeper | None":
+        """The team itself, if it keeps paths where it works on the data."""
+        ...
 
-@runtime_checkable
-class Keeper(Team, Protocol):
+
+class Keeper(Protocol):
     """A team that keeps paths where it works on the data."""
 
     def renew(
@@ -164,6 +168,10 @@ class Threads:
 
     def over(self, function: "Callable[[Data, Job], Result]", data: "Data", jobs: Sequence[Job]) -> list[Result]:
         return share_out(lambda job: function(data.take(slice(job.begin, job.end)), job), jobs, self.threads)
+
+    @property
+    def keeper(self) -> None:
+        return None
 
 
 def jobs_for(members: int, n_steps: int) -> int:

@@ -35,18 +35,20 @@ def sum_up(data: Data, model: Model, states: IntArray, n_states: int) -> Sums:
 
 def sum_up_part(data: Data, model: Model, states: IntArray, n_states: int) -> Part:
     """Some pieces of a path, if `data` have these only."""
+    borders = piece_borders(data.offsets)
+    if len(borders) == 2:
+        statistics = [model.statistics(data, states, n_states)] if data.sums_up else []
+        return Part(count_transitions(states, data.offsets, n_states), statistics)
 
     def one(piece: slice) -> tuple[IntArray, Statistics | None]:
         statistics = model.statistics(data.take(piece), states[piece], n_states) if data.sums_up else None
         return count_transitions(states, offsets_within(data.offsets, piece), n_states), statistics
 
-    borders = piece_borders(data.offsets)
     parts = by_piece(data, one, borders)
-    counts = sum((counts for counts, _ in parts[1:]), parts[0][0])
-    if len(parts) > 1:  # a piece that goes on with a sequence does not begin one
-        cuts = np.setdiff1d(borders, data.offsets)
-        np.subtract.at(counts[0], states[cuts], 1)
-        np.add.at(counts, (states[cuts - 1] + 1, states[cuts]), 1)
+    counts = np.sum([counts for counts, _ in parts], axis=0)
+    cuts = np.setdiff1d(borders, data.offsets)  # a piece that goes on with a sequence does not begin one
+    np.subtract.at(counts[0], states[cuts], 1)
+    np.add.at(counts, (states[cuts - 1] + 1, states[cuts]), 1)
     return Part(counts, [statistics for _, statistics in parts if statistics is not None])
 
 

@@ -74,8 +74,8 @@ class ParticleGibbs:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
         theta, order = self.open(model, draw, stick_key)
         known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
-        if self.block_size is None and data.sums_up and isinstance(data.team, Keeper):
-            return self.resample_there(keys, data, data.team, model, draw, theta, order, known)
+        if self.block_size is None and data.sums_up and data.team.keeper is not None:
+            return self.resample_there(keys, data, data.team.keeper, model, draw, theta, order, known)
         path = reference = np.empty(len(draw.states), np.min_scalar_type(len(order)))
         rename(draw.states, np.argsort(order), path)
         renew = partial(self.renew, keys, model, theta, known)
@@ -96,7 +96,7 @@ class ParticleGibbs:
         self,
         keys: list[np.uint64],
         data: Data,
-        team: Keeper,
+        keeper: Keeper,
         model: Model,
         draw: Draw,
         theta: Theta,
@@ -109,7 +109,7 @@ class ParticleGibbs:
             label = label[there.label]
         renew = partial(self.renew_and_sum_up, keys, model, theta, known, small(label))
         stretches = whole_sequences(data, np.intersect1d(piece_borders(data.offsets), data.offsets))
-        away, said = team.renew(renew, data, draw.states if there is None else there.away, stretches)
+        away, said = keeper.renew(renew, data, draw.states if there is None else there.away, stretches)
         counts, statistics = put_together(model.emission, [part for part, _ in said])
 
         visited = np.flatnonzero(counts.any(axis=0))
