@@ -18,7 +18,6 @@ dask = pytest.importorskip("dask.distributed")
 
 MODEL = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(stickiness=ihmm.BetaPrior(1, 1)))
 SETTINGS = {"draws": 30, "tune": 10, "chains": 1, "seed": 3, "progress": False}
-FEWER = SETTINGS | {"draws": 10, "thin": 3}
 
 
 def series(n_sequences=7, length=80):
@@ -56,21 +55,30 @@ def many():
     return series(40, 2000)
 
 
+# With moves the path is looked at in every sweep, without them for the draws that are kept
+MOVES = {"as usual": {}, "none": {"moves": ()}}
+
+
+@pytest.fixture(scope="module", params=MOVES)
+def fewer(request):
+    return SETTINGS | {"draws": 10, "thin": 3} | MOVES[request.param]
+
+
 @pytest.fixture(scope="module")
-def expected_of_many(many):
-    return ihmm.sample(MODEL, many, cores=1, **FEWER)
+def expected_of_many(many, fewer):
+    return ihmm.sample(MODEL, many, cores=1, **fewer)
 
 
 @pytest.mark.parametrize("shards", [None, 1, 3, 20])
-def test_the_draws_do_not_depend_on_how_sequences_are_shared_among_workers(client, many, expected_of_many, shards):
+def test_the_draws_do_not_depend_on_how_sequences_are_shared(client, many, fewer, expected_of_many, shards):
     team = distributed.Cluster(client, shards)
     assert team.size == (shards or 2)
-    assert_same(ihmm.sample(MODEL, many, team=team, **FEWER), expected_of_many)
+    assert_same(ihmm.sample(MODEL, many, team=team, **fewer), expected_of_many)
     assert len(team._kept) == min(team.size, 5)
 
 
-def test_the_draws_do_not_depend_on_threads(many, expected_of_many):
-    assert_same(ihmm.sample(MODEL, many, cores=2, **FEWER), expected_of_many)
+def test_the_draws_do_not_depend_on_threads(many, fewer, expected_of_many):
+    assert_same(ihmm.sample(MODEL, many, cores=2, **fewer), expected_of_many)
 
 
 def test_a_few_steps_go_to_one_worker(client, expected):
