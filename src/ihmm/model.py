@@ -96,13 +96,18 @@ class DistantDraw(Draw):
 
     @property
     def states(self) -> IntArray:
-        there = distant(self)
-        return self[0] if there is None else there.states
+        return fetched(self)
 
 
 def distant(draw: tuple[Any, ...]) -> Distant | None:
     """The path of a draw, which comes first, if it is away."""
     return draw[0] if isinstance(draw[0], Distant) else None
+
+
+def fetched(draw: tuple[Any, ...]) -> IntArray:
+    """The path of a draw, wherever it is."""
+    there = distant(draw)
+    return draw[0] if there is None else there.states
 
 
 class Stretch(Protocol):
@@ -210,9 +215,10 @@ class Data(NamedTuple):
         return Data(y, np.array([0, len(y)]), log_marginal, missing, with_past, self.sums_up)
 
     def part(self, begin: int, end: int) -> "Data":
-        """Whole sequences."""
-        first, last = np.searchsorted(self.offsets, [begin, end])
-        return self.take(slice(begin, end))._replace(offsets=self.offsets[first : last + 1] - begin)
+        """Consecutive steps with the sequences they are of; those that are cut begin or end there."""
+        first, last = np.searchsorted(self.offsets, begin, "right"), np.searchsorted(self.offsets, end)
+        offsets = np.concatenate([[begin], self.offsets[first:last], [end]]) - begin
+        return self.take(slice(begin, end))._replace(offsets=offsets)
 
     @property
     def seen(self) -> Array:

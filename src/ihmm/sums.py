@@ -41,8 +41,9 @@ def sum_up_part(data: Data, model: Model, states: IntArray, n_states: int) -> Pa
         return Part(count_transitions(states, data.offsets, n_states), statistics)
 
     def one(piece: slice) -> tuple[IntArray, Statistics | None]:
-        statistics = model.statistics(data.take(piece), states[piece], n_states) if data.sums_up else None
-        return count_transitions(states, offsets_within(data.offsets, piece), n_states), statistics
+        part, path = data.part(piece.start, piece.stop), states[piece]
+        statistics = model.statistics(part, path, n_states) if data.sums_up else None
+        return count_transitions(path, part.offsets, n_states), statistics
 
     parts = by_piece(data, one, borders)
     counts = np.sum([counts for counts, _ in parts], axis=0)
@@ -50,15 +51,6 @@ def sum_up_part(data: Data, model: Model, states: IntArray, n_states: int) -> Pa
     np.subtract.at(counts[0], states[cuts], 1)
     np.add.at(counts, (states[cuts - 1] + 1, states[cuts]), 1)
     return Part(counts, [statistics for _, statistics in parts if statistics is not None])
-
-
-def offsets_within(offsets: IntArray, piece: slice) -> IntArray:
-    """Where sequences begin and end in a piece, and where it cuts them."""
-    first, last = np.searchsorted(offsets, [piece.start, piece.stop])
-    within = offsets[first : last + 1]
-    if within[0] == piece.start and within[-1] == piece.stop:
-        return within
-    return np.unique(np.clip(offsets[max(first - 1, 0) : last + 1], piece.start, piece.stop))
 
 
 def put_together(emission: Emission, parts: Sequence[Part]) -> Sums:

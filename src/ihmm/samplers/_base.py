@@ -9,7 +9,7 @@ from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import size, take
 from ihmm.kernels.layout import relate
 from ihmm.kernels.sticks import Theta
-from ihmm.model import Data, Draw, Model, distant
+from ihmm.model import Data, Draw, Model, fetched
 from ihmm.sticks import compact
 
 CELLS = 30_000  # about how many densities are worked on at once: what the cache holds
@@ -34,8 +34,7 @@ class DistantPath(Path):
 
     @property
     def states(self) -> IntArray:
-        there = distant(self)
-        return self[0] if there is None else there.states
+        return fetched(self)
 
 
 class PassInfo(NamedTuple):
