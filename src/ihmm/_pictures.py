@@ -10,7 +10,8 @@ from ihmm import summaries
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions import DPMixture, Emission, Normal
-from ihmm.emissions._base import fields, provides, take
+from ihmm.emissions._parameters import fields, take
+from ihmm.emissions._protocol import provides
 from ihmm.emissions.normal import NormalPhi
 from ihmm.model import Draw
 from ihmm.posterior import Posterior

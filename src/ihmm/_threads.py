@@ -1,4 +1,4 @@
-"""Work on several threads, with results in order."""
+"""Work shared among threads, with results in order."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,14 +12,14 @@ Result = TypeVar("Result")
 
 
 def processors() -> int:
-    """How many processors there are."""
+    """Number of processors."""
     return os.cpu_count() or 1
 
 
 def in_threads(
     function: Callable[[Item], Result], items: Iterable[Item], n_threads: int | None = None
 ) -> Iterator[Result]:
-    """`function` of every item in turn, computed on so many threads, or as many as there are processors."""
+    """The function of every item in order, as an iterator; by default on as many threads as there are processors."""
     n_threads = n_threads or processors()
     if n_threads == 1:
         yield from map(function, items)
@@ -33,11 +33,10 @@ def in_threads(
             yield result
 
 
-def share_out(function: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
-    """`function` of every item, by this thread and others that each take the next one when they are done with one.
+def run_in_threads(function: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
+    """The function of every item, computed by this thread and others that take the next item when they are idle.
 
-    For short work: nobody waits for a turn, and no thread has to be woken but to begin. Others that are busy with
-    somebody else's work are not waited for.
+    For short work: no thread waits for its turn. Pool threads that are busy with other work are not waited for.
     """
     results: dict[int, Result] = {}
     todo = iter(enumerate(items))
@@ -46,21 +45,21 @@ def share_out(function: Callable[[Item], Result], items: Sequence[Item], n_threa
         for i, item in todo:
             results[i] = function(item)
 
-    others = [helpers().submit(work) for _ in range(n_threads - 1)]
+    others = [_pool().submit(work) for _ in range(n_threads - 1)]
     try:
         work()
     finally:
         for other in others:
-            if not other.cancel():  # it has begun
+            if not other.cancel():  # it has started
                 other.result()
     return [results[i] for i in range(len(items))]
 
 
 @cache
-def helpers() -> ThreadPoolExecutor:
-    """Threads that wait for short work: to start one takes as long as a good deal of it."""
+def _pool() -> ThreadPoolExecutor:
+    """Idle threads: starting one takes as long as much of the work they are for."""
     return ThreadPoolExecutor(processors(), "ihmm")
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=helpers.cache_clear)  # a forked process has none of them
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has no threads of its parent

@@ -19,15 +19,16 @@ import numpy as np
 from ihmm import _checks
 from ihmm._threads import processors
 from ihmm._typing import Array, ArrayLike, IntArray
+from ihmm.data import Data
 from ihmm.gibbs import SweepInfo, initial_draw, sweep
-from ihmm.model import Data, Draw, Model, Team, Threads
+from ihmm.model import Draw, Model
 from ihmm.moves import GreedySplitMerge, GroupComponents, Move, PairGibbs, SplitMerge
 from ihmm.posterior import Posterior
 from ihmm.records import Record, Recorder, gather
-from ihmm.samplers import ParticleGibbs, Sampler
-from ihmm.samplers import Path as Trajectory
+from ihmm.samplers import ParticleGibbs, Sampler, StateUpdate
 from ihmm.sticks import total_states
 from ihmm.store import Checkpoint, Chunk, Run, Settings, load
+from ihmm.workers import Threads, Workers
 
 POLL = 0.1  # seconds between two looks at the chains
 CHUNK_SECONDS, CHUNK_SHARE = 2.0, 0.02  # draws are written so often, or later in proportion to the time gone by
@@ -61,7 +62,7 @@ def sample(
     init: Init = 10,
     thin: int = 1,
     cores: int | None = None,
-    team: Team | None = None,
+    team: Workers | None = None,
     executor: Executor | None = None,
     progress: bool = True,
     save_warmup: bool = False,
@@ -156,7 +157,7 @@ def resume(
     *,
     draws: int | None = None,
     cores: int | None = None,
-    team: Team | None = None,
+    team: Workers | None = None,
     executor: Executor | None = None,
     progress: bool = True,
     model: Model | None = None,
@@ -209,9 +210,9 @@ def iterate(
     return _sweeps(_generators(seed, 1)[0], data, model, sampler, start, tune, moves)
 
 
-def _share(data: Data, team: Team | None, cores: int, chains: int) -> Data:
+def _share(data: Data, team: Workers | None, cores: int, chains: int) -> Data:
     """Data with those who work on them: the team, or each chain's share of the threads, if they have enough to do."""
-    return data._replace(team=team or Threads(max(1, min(cores // chains, len(data.y) // STEPS_PER_THREAD))))
+    return data._replace(workers=team or Threads(max(1, min(cores // chains, len(data.y) // STEPS_PER_THREAD))))
 
 
 def _check_seed(seed: Any) -> int:
@@ -232,7 +233,7 @@ def _check_sampler(sampler: Any, model: Model, data: Data) -> Sampler:
     return sampler  # type: ignore[no-any-return]
 
 
-def _check_executor(executor: Any, team: Team | None) -> None:
+def _check_executor(executor: Any, team: Workers | None) -> None:
     if executor is None:
         return
     if not callable(getattr(executor, "submit", None)):
@@ -322,10 +323,10 @@ def _sweeps(
 def _greedy_path(rng: np.random.Generator, data: Data, model: Model) -> IntArray:
     """A path to start from: one state, split and merged for as long as that gains anything much."""
     draw = initial_draw(rng, data, model, np.zeros(len(data.y), np.int64))
-    path = Trajectory(draw.states, draw.transitions.beta, draw.phi)
+    update = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi)
     for _ in range(AUTO_ROUNDS):
-        path, _ = GreedySplitMerge().apply(rng, data, model, path, draw.hyper)
-    return path.states
+        update, _ = GreedySplitMerge().apply(rng, data, model, update, draw.hyper)
+    return update.states
 
 
 @dataclass(frozen=True)
@@ -488,7 +489,7 @@ class _DistantChain(_Chain):
 
 
 def _go_on(
-    run: Run, team: Team | None, executor: Executor | None, cores: int, progress: bool, advise: bool = True
+    run: Run, team: Workers | None, executor: Executor | None, cores: int, progress: bool, advise: bool = True
 ) -> Posterior:
     """Make the sweeps that a run lacks, and read it when they are made."""
     settings = run.settings

@@ -1,13 +1,13 @@
 """One chain's sequences on the workers of a Dask cluster.
 
     from dask.distributed import Client
-    posterior = ihmm.sample(model, sequences, team=ihmm.distributed.Cluster(Client(…)))
+    posterior = ihmm.sample(model, sequences, workers=ihmm.distributed.Cluster(Client(…)))
 
-Each worker keeps its share of the sequences, and of the path. In every sweep it is sent the parameters, and sends back
-counts of transitions and statistics of its states; the path itself is fetched when somebody looks at it: for a draw
-that is kept, a checkpoint, a move. Everything random comes from streams keyed by sequence and by state, so the draws
-are, bit for bit, those of one thread on one machine, however the sequences are shared. What a worker that is lost had
-done is done again by another, from the path as it was last fetched.
+Each worker keeps its share of the sequences and of the path. In every sweep it receives the parameters and returns
+transition counts and sufficient statistics; the path itself is fetched only when it is needed: for a draw that is kept,
+a checkpoint, a move. All random numbers come from streams keyed by sequence and by state, so the draws are, bit for
+bit, those of one thread on one machine, however the sequences are distributed. If a worker is lost, another one repeats
+its work from the last path that was fetched.
 """
 
 from collections.abc import Callable, Container, Sequence
@@ -22,32 +22,32 @@ from weakref import finalize
 import numpy as np
 
 from ihmm import _checks
-from ihmm._threads import processors, share_out
+from ihmm._threads import processors, run_in_threads
 from ihmm._typing import Array, IntArray
-from ihmm.model import Away, Data, Job, Result, Stretch, jobs_for
-from ihmm.samplers.particle_gibbs import small
+from ihmm.data import Data
+from ihmm.samplers.particle_gibbs import smallest_type
+from ihmm.trajectory import piece_borders
+from ihmm.workers import Result, Segment, Span, StoredPath, Task, Update, divide, resample_in_memory
 
 if TYPE_CHECKING:
     from dask.distributed import Client, Future
 
-ATTEMPTS = 10  # at one sweep, before a cluster that loses its workers is given up
-PATIENCE = 60.0  # seconds to wait for a worker when there is none
-PULSE = 1.0  # seconds between two looks at whether a worker is still there
-LONGEST = 100  # passes that may have to be made again, after which the path is fetched
-
-Renew = Callable[[Data, IntArray, Any], tuple[IntArray, Any]]
+MAX_ATTEMPTS = 10  # at one sweep, before a cluster that keeps losing workers is given up
+WORKER_TIMEOUT = 60.0  # seconds to wait for a worker if there is none
+POLL_INTERVAL = 1.0  # seconds between checks that a worker is still alive
+MAX_REPLAY = 100  # passes that may have to be repeated; after that many the path is fetched
 
 
 class Cluster:
-    """A team for `ihmm.sample` and `ihmm.resume`: the workers of a `dask.distributed.Client`.
+    """Workers for `ihmm.sample` and `ihmm.resume`: those of a `dask.distributed.Client`.
 
     Parameters
     ----------
     client
-        Of any cluster: a ``LocalCluster``, SLURM through dask-jobqueue, Kubernetes.
+        A client of any cluster: a ``LocalCluster``, SLURM through dask-jobqueue, Kubernetes.
     shards
-        Into how many parts the sequences are shared; as many as there are workers if not given. A sequence is never
-        divided. A worker with several threads uses them all on its part.
+        Number of shards that the sequences are divided into; by default the number of workers. A sequence is never
+        divided. A worker with several threads uses all of them on its shard.
     """
 
     def __init__(self, client: "Client", shards: int | None = None) -> None:
@@ -56,92 +56,95 @@ class Cluster:
         self.client = client
         self.size = _checks.count("shards", len(self._workers()) if shards is None else shards)
         self._lock = Lock()
-        self._kept: dict[int, Kept] = {}
+        self._shards: dict[int, ShardHandle] = {}
 
     @property
     def threads(self) -> int:
         return processors()
 
-    def parts(self, n_steps: int) -> int:
-        return jobs_for(self.size, n_steps)
-
     @property
-    def keeper(self) -> "Cluster":
-        return self
+    def keep_paths(self) -> bool:
+        return True
 
-    def over(self, function: Callable[[Data, Job], Result], data: Data, jobs: Sequence[Job]) -> list[Result]:
-        def begin(i: int, share: list[Job]) -> Callable[[], list[Result]]:
-            kept = self._keep(i, data, share)
-            more = [None if kept.has(data, job) else data.take(slice(job.begin, job.end)) for job in share]
-            return kept.call("work", (function, [*zip(share, more, strict=True)]))
+    def segments(self, offsets: IntArray) -> list[Segment]:
+        # Statistics are computed by pieces, so that a shard consists of whole pieces
+        return divide(offsets, np.intersect1d(piece_borders(offsets), offsets), self.size)
 
-        return [result for share in self._in_shares(jobs, begin) for result in share]
+    def map(self, function: Callable[[Data, Task], Result], data: Data, tasks: Sequence[Task]) -> list[Result]:
+        def begin(i: int, share: list[Task]) -> Callable[[], list[Result]]:
+            shard = self._shard(i, data, share)
+            missing = [None if shard.has(data, task) else data.take(slice(task.begin, task.end)) for task in share]
+            return shard.call("map", (function, [*zip(share, missing, strict=True)]))
 
-    def renew(
-        self,
-        function: Callable[[Data, IntArray, Job], tuple[IntArray, Result]],
-        data: Data,
-        path: IntArray | Away,
-        stretches: Sequence[Job],
-    ) -> tuple[Away, list[Result]]:
-        before = path if isinstance(path, Pass) else Pass(self, data, stretches, here=small(np.asarray(path)))
-        if before.age == LONGEST:
-            before.fetch()
-        made = Pass(self, data, stretches, before, pack(function))
-        return made, [result for share in self.ask(made, fetch=False) for result in share]
+        return [result for share in self._in_shares(tasks, begin) for result in share]
 
-    def ask(self, path: "Pass", fetch: bool) -> list[Any]:
-        """The path, share by share, or what was said of its stretches. A worker that does not have its share makes it,
-        from the last that it has, or that is here."""
+    def resample(
+        self, update: Update[Result], data: Data, path: StoredPath, segments: Sequence[Segment]
+    ) -> tuple[StoredPath, list[Result]]:
+        if data.conjugate is None:  # the next step of the sweep needs the path itself
+            return resample_in_memory(self, update, data, path, segments)
+        previous = path if isinstance(path, RemotePath) else RemotePath(self, data, segments, local=path.fetch())
+        if previous.age == MAX_REPLAY:
+            previous.fetch()
+        new = RemotePath(self, data, segments, previous, pack(update))
+        return new, [summary for share in self.compute(new, fetch=False) for summary in share]
 
-        def begin(i: int, share: list[Stretch]) -> Callable[[], Any]:
-            kept = self._keep(i, path.data, share, exactly=True)
-            start, passes = path.since(kept.paths)
-            given = start.key if start.key in kept.paths else start.fetch()[kept.steps]
-            functions = [each.function for each in passes]
-            wait = kept.call("renew", (given, functions, path.key, kept.take_unwanted(), fetch))
+    def compute(self, path: "RemotePath", fetch: bool) -> list[Any]:
+        """The path, shard by shard, or the summaries of its segments. A worker that does not have its share of the path
+        computes it, from the last path that it has or that is in local memory."""
+
+        def begin(i: int, share: list[Segment]) -> Callable[[], Any]:
+            shard = self._shard(i, path.data, share, exactly=True)
+            start, passes = path.since(shard.paths)
+            given = start.key if start.key in shard.paths else smallest_type(start.fetch()[shard.steps])
+            updates = [each.update for each in passes]
+            wait = shard.call("resample", (given, updates, path.key, shard.take_released(), fetch))
 
             def finish() -> Any:
                 answer = wait()
-                kept.paths.discard(start.key)
-                kept.paths.add(path.key)
+                shard.paths.discard(start.key)
+                shard.paths.add(path.key)
                 return answer
 
             return finish
 
-        return self._in_shares(path.stretches, begin)
+        return self._in_shares(path.segments, begin)
 
-    def forget(self, key: int) -> None:
-        """Nobody will ask for this path again."""
-        for kept in [*self._kept.values()]:
-            if key in kept.paths:
-                kept.paths.discard(key)
-                kept.unwanted.append(key)
+    def release(self, key: int) -> None:
+        """This path is no longer needed."""
+        for shard in [*self._shards.values()]:
+            if key in shard.paths:
+                shard.paths.discard(key)
+                shard.released.append(key)
 
-    def _in_shares(self, jobs: Sequence[Job], begin: Callable[[int, list[Job]], Callable[[], Result]]) -> list[Result]:
-        """What comes of every share of the jobs, in order. `begin` has a worker set about it and returns a function
-        that waits for the result; what a worker that is lost was doing is begun again with another."""
+    def _in_shares(
+        self, tasks: Sequence[Task], begin: Callable[[int, list[Task]], Callable[[], Result]]
+    ) -> list[Result]:
+        """The result of every share of the tasks, in order. `begin` starts the work on a share and returns a function
+        that waits for the result; if a worker is lost, its share is started again on another."""
         from dask.distributed import KilledWorker
 
-        shares = share_among(self.size, jobs)
+        shares = share_among(self.size, tasks)
         lost = OSError, CancelledError, KilledWorker
         results: dict[int, Result] = {}
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             waiting: dict[int, Callable[[], Result]] = {}
             for i in [i for i in shares if i not in results]:
                 try:
                     waiting[i] = begin(i, shares[i])
-                except (*lost, RuntimeError):  # the last is what Dask raises if it knows already
-                    self._forget(i)
+                except (*lost, RuntimeError):  # Dask raises RuntimeError if it already knows of the loss
+                    self._drop(i)
             for i, wait in waiting.items():
                 try:
                     results[i] = wait()
                 except lost:
-                    self._forget(i)
+                    self._drop(i)
             if len(results) == len(shares):
                 return [results[i] for i in sorted(shares)]
-            self.client.wait_for_workers(1, timeout=PATIENCE)
-        raise RuntimeError(f"the cluster lost its workers {ATTEMPTS} times in one sweep: see its logs, or add memory")
+            self.client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
+        raise RuntimeError(
+            f"the cluster lost its workers {MAX_ATTEMPTS} times in one sweep; check its logs, or add memory"
+        )
 
     def _workers(self) -> dict[str, Any]:
         workers: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
@@ -149,154 +152,157 @@ class Cluster:
             raise ValueError("the cluster has no workers; wait for them with client.wait_for_workers(1)")
         return workers
 
-    def _keep(self, i: int, data: Data, share: list[Job], exactly: bool = False) -> "Kept":
-        """Who keeps share i: if nobody does yet, or not `exactly` this one though that is asked for, a worker is sent
-        its data."""
+    def _shard(self, i: int, data: Data, share: list[Task], exactly: bool = False) -> "ShardHandle":
+        """The worker that holds share i. If there is none, or `exactly` this share is required and it holds another, a
+        worker is sent the data."""
         steps = slice(share[0].begin, share[-1].end)
         with self._lock:
-            kept = self._kept.get(i)
-            if kept is None or (exactly and (kept.y is not data.y or kept.steps != steps)):
+            shard = self._shards.get(i)
+            if shard is None or (exactly and (shard.y is not data.y or shard.steps != steps)):
                 part = self.client.scatter(data.part(steps.start, steps.stop), hash=False)  # type: ignore[no-untyped-call]
-                shard = self.client.submit(Shard, part, steps.start, share, actor=True, pure=False)
-                kept = self._kept[i] = Kept(self.client, data.y, steps, shard)
-            return kept
+                future = self.client.submit(Shard, part, steps.start, share, actor=True, pure=False)
+                shard = self._shards[i] = ShardHandle(self.client, data.y, steps, future)
+            return shard
 
-    def _forget(self, i: int) -> None:
+    def _drop(self, i: int) -> None:
         with self._lock:
-            self._kept.pop(i, None)
+            self._shards.pop(i, None)
 
 
-class Pass:
-    """A path that workers have: how it was made from the one before, or the path itself once it was fetched."""
+class RemotePath:
+    """A path that workers keep: how it was computed from the previous one, or the path itself once it was fetched."""
 
-    numbers = count()
+    keys = count()
 
     def __init__(
         self,
         cluster: Cluster,
         data: Data,
-        stretches: Sequence[Any],
-        before: "Pass | None" = None,
-        function: bytes = b"",
-        here: IntArray | None = None,
+        segments: Sequence[Segment],
+        previous: "RemotePath | None" = None,
+        update: bytes = b"",
+        local: IntArray | None = None,
     ) -> None:
-        self.cluster, self.data, self.stretches = cluster, data, stretches
-        self.before, self.function, self.here = before, function, here
-        self.age: int = 0 if before is None else before.age + 1
-        self.key = next(self.numbers)
-        finalize(self, cluster.forget, self.key)
+        self.cluster, self.data, self.segments = cluster, data, segments
+        self.previous, self.update, self.local = previous, update, local
+        self.age: int = 0 if previous is None else previous.age + 1
+        self.key = next(self.keys)
+        finalize(self, cluster.release, self.key)
 
     def fetch(self) -> IntArray:
-        if self.here is None:
+        if self.local is None:
             try:
-                self.here = np.concatenate(self.cluster.ask(self, fetch=True))
+                self.local = np.concatenate(self.cluster.compute(self, fetch=True))
             except (OSError, RuntimeError):  # no worker is left
-                self.here = self.make()
-            self.before, self.function, self.age = None, b"", 0
-        return self.here
+                self.local = self.replay()
+            self.previous, self.update, self.age = None, b"", 0
+        return self.local
 
-    def since(self, known: Container[int] = ()) -> "tuple[Pass, list[Pass]]":
-        """The last pass of which the path is known, by its key, or here; and those since."""
+    def since(self, known: Container[int] = ()) -> "tuple[RemotePath, list[RemotePath]]":
+        """The last path that is in local memory, or whose key is known; and those computed since."""
         each, passes = self, []
-        while each.key not in known and each.before is not None:
+        while each.key not in known and each.previous is not None:
             passes.append(each)
-            each = each.before
+            each = each.previous
         return each, passes[::-1]
 
-    def make(self) -> IntArray:
-        """The same path, made here."""
+    def replay(self) -> IntArray:
+        """The same path, computed in this process."""
         start, passes = self.since()
         path = start.fetch()
         for each in passes:
-            path, _ = renew(unpack(each.function), self.data, path, self.stretches, 0, processors())
+            path, _ = resample_segments(unpack(each.update), self.data, path, self.segments, 0, processors())
         return path
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """Some steps of the data, the worker that keeps them, and the paths that it has of them."""
+class ShardHandle:
+    """Some time steps of the data, the worker that holds them, and the paths that it keeps."""
 
     client: "Client"
     y: Array
     steps: slice
-    shard: "Future[Shard]"
+    future: "Future[Shard]"
     paths: set[int] = field(default_factory=set)
-    unwanted: list[int] = field(default_factory=list)
+    released: list[int] = field(default_factory=list)
 
     @cached_property
     def actor(self) -> Any:
-        return self.shard.result()
+        return self.future.result()
 
-    def has(self, data: Data, job: Stretch) -> bool:
-        return data.y is self.y and self.steps.start <= job.begin and job.end <= self.steps.stop
+    def has(self, data: Data, task: Span) -> bool:
+        return data.y is self.y and self.steps.start <= task.begin and task.end <= self.steps.stop
 
-    def take_unwanted(self) -> list[int]:
-        return [self.unwanted.pop() for _ in range(len(self.unwanted))]
+    def take_released(self) -> list[int]:
+        return [self.released.pop() for _ in range(len(self.released))]
 
     def call(self, method: str, message: object) -> Callable[[], Any]:
-        """Have the worker begin, and a function that waits for what it sends back."""
+        """Start a method of the shard; returns a function that waits for its result."""
         with self.client.as_current():
             return partial(self.wait, getattr(self.actor, method)(pack(message)))
 
     def wait(self, call: Any) -> Any:
-        """Dask itself would wait for ever for some that are lost."""
+        """Dask itself would wait forever for some lost workers."""
         while True:
             try:
-                return unpack(call.result(timeout=PULSE))
+                return unpack(call.result(timeout=POLL_INTERVAL))
             except TimeoutError:
-                if self.shard.status != "finished":
+                if self.future.status != "finished":
                     raise
 
 
 class Shard:
-    """Consecutive steps of the data, from `begin` on, and paths through them, with the worker that keeps them: an
-    actor, as Dask says, which is called without waiting for the scheduler's turn."""
+    """Consecutive time steps of the data, from `begin` on, and paths through them, in the memory of a worker.
 
-    def __init__(self, data: Data, begin: int, stretches: list[Stretch]) -> None:
+    A Dask actor: calls to it bypass the scheduler.
+    """
+
+    def __init__(self, data: Data, begin: int, segments: list[Segment]) -> None:
         from dask.distributed import get_worker
 
-        self.data, self.begin, self.stretches = data, begin, stretches
+        self.data, self.begin, self.segments = data, begin, segments
         self.paths: dict[int, IntArray] = {}
         self.threads = get_worker().state.nthreads
 
-    def work(self, message: bytes) -> bytes:
-        """The function of every job and its data: those that came with it, or those that are kept."""
-        function, jobs = unpack(message)
+    def map(self, message: bytes) -> bytes:
+        """The function of every task and its data, which come with the task or are held here."""
+        function, tasks = unpack(message)
 
-        def one(item: tuple[Stretch, Data | None]) -> Any:
-            job, data = item
-            return function(data or self.data.take(slice(job.begin - self.begin, job.end - self.begin)), job)
+        def one(item: tuple[Span, Data | None]) -> Any:
+            task, data = item
+            return function(data or self.data.take(slice(task.begin - self.begin, task.end - self.begin)), task)
 
-        return pack(share_out(one, jobs, self.threads))
+        return pack(run_in_threads(one, tasks, self.threads))
 
-    def renew(self, message: bytes) -> bytes:
-        """Make a path by these functions, one after the other, from one that is given or known by its key."""
-        given, functions, key, unwanted, fetch = unpack(message)
-        for each in unwanted:
+    def resample(self, message: bytes) -> bytes:
+        """Apply updates one after the other to a path that is given, or kept here under a key."""
+        given, updates, key, released, fetch = unpack(message)
+        for each in released:
             self.paths.pop(each, None)
         path = given if isinstance(given, np.ndarray) else self.paths.pop(given)
-        said: list[Any] = []
-        for function in functions:
-            path, said = renew(unpack(function), self.data, path, self.stretches, self.begin, self.threads)
+        summaries: list[Any] = []
+        for update in updates:
+            path, summaries = resample_segments(
+                unpack(update), self.data, path, self.segments, self.begin, self.threads
+            )
         self.paths[key] = path
-        return pack(path if fetch else said)
+        return pack(path if fetch else summaries)
 
 
-def renew(
-    function: Renew, data: Data, path: IntArray, stretches: Sequence[Stretch], begin: int, threads: int
+def resample_segments(
+    update: Update[Any], data: Data, path: IntArray, segments: Sequence[Segment], begin: int, threads: int
 ) -> tuple[IntArray, list[Any]]:
-    """The function of every stretch: the paths that it makes, joined, and what it says of them. Data and path are from
-    step `begin` on."""
+    """Update every segment; the new path and the summaries. Data and path start at time step `begin`."""
 
-    def one(stretch: Stretch) -> tuple[IntArray, Any]:
-        low, high = stretch.begin - begin, stretch.end - begin
-        return function(data.part(low, high), path[low:high], stretch)
+    def one(segment: Segment) -> tuple[IntArray, Any]:
+        low, high = segment.begin - begin, segment.end - begin
+        return update(data.part(low, high), path[low:high], segment)
 
-    made, said = zip(*share_out(one, stretches, threads), strict=True)
-    return np.concatenate(made), [*said]
+    parts, summaries = zip(*run_in_threads(one, segments, threads), strict=True)
+    return np.concatenate(parts), [*summaries]
 
 
-# Messages travel in one piece. Dask would take lists apart, which for many small arrays takes longer than to send them.
+# Messages are sent as one block of bytes: Dask would serialise every item of a list by itself, which is slower.
 
 
 def pack(message: object) -> bytes:
@@ -312,8 +318,8 @@ def unpack(message: bytes) -> Any:
     return pickle.loads(message)  # type: ignore[no-untyped-call]
 
 
-def share_among(size: int, jobs: Sequence[Job]) -> dict[int, list[Job]]:
-    """Consecutive jobs for each of so many shares, about as many steps in all; some may have none."""
-    steps = np.array([job.end - job.begin for job in jobs])
+def share_among(size: int, tasks: Sequence[Task]) -> dict[int, list[Task]]:
+    """Consecutive tasks for each of `size` shares, of about equal total length; some shares may be empty."""
+    steps = np.array([task.end - task.begin for task in tasks])
     share = (np.cumsum(steps) - steps / 2) * size // steps.sum()
-    return {int(i): [job for job, its in zip(jobs, share, strict=True) if its == i] for i in np.unique(share)}
+    return {int(i): [task for task, own in zip(tasks, share, strict=True) if own == i] for i in np.unique(share)}

@@ -1,7 +1,7 @@
-"""One sweep: Step 1 by the sampler, then the conditionals all samplers share.
+"""One sweep: Step 1 by the sampler, then the conditionals that all samplers share.
 
-T15 §3 lists the hyperparameters last. Their conditionals integrate π out, so π has to be drawn after them; the order
-here is states → (moves) → c, ρ → tables → γ → β → π → φ.
+T15 §3 lists the hyperparameters last. Their conditionals integrate π out, so π must be drawn after them. The order here
+is states → (moves) → c, ρ → tables → γ → β → π → φ.
 """
 
 from collections.abc import Iterable
@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm import sums
-from ihmm._typing import IntArray
+from ihmm._typing import IntArray, Phi, Statistics
+from ihmm.data import Data
 from ihmm.kernels.conditionals import HyperPriors, resample_transitions
-from ihmm.model import Data, DistantDraw, Draw, Hyper, Model, Prior, Transitions, distant
+from ihmm.model import Draw, Hyper, Model, Prior, Transitions
 from ihmm.moves import Move, MoveInfo
 from ihmm.priors import BetaPrior, GammaPrior
-from ihmm.samplers._base import PassInfo, Path, Sampler
+from ihmm.samplers import PassInfo, Sampler, StateUpdate
 from ihmm.sticks import new_stream, total_states
+from ihmm.trajectory import Trajectory
 
 
 class SweepInfo(NamedTuple):
@@ -30,70 +31,75 @@ class SweepInfo(NamedTuple):
 def sweep(
     rng: np.random.Generator, data: Data, model: Model, draw: Draw, sampler: Sampler, moves: Iterable[Move] = ()
 ) -> tuple[Draw, SweepInfo]:
-    """Renew everything once."""
-    path, info = resample_states(rng, data, model, draw, sampler)
-    moved = [MoveInfo()]
+    """One Gibbs sweep over everything unknown."""
+    update, info = resample_states(rng, data, model, draw, sampler)
+    accepted = [MoveInfo()]
     for move in moves:
-        path, made = move.apply(rng, data, model, path, draw.hyper)
-        moved.append(made)
-    draw, log_joint = resample_globals(rng, data, model, path, draw.hyper)
-    return draw, SweepInfo(log_joint, info, MoveInfo(*map(sum, zip(*moved, strict=True))))
+        update, move_info = move.apply(rng, data, model, update, draw.hyper)
+        accepted.append(move_info)
+    draw, log_joint = resample_globals(rng, data, model, update, draw.hyper)
+    return draw, SweepInfo(log_joint, info, MoveInfo(*map(sum, zip(*accepted, strict=True))))
 
 
 def resample_states(
     rng: np.random.Generator, data: Data, model: Model, draw: Draw, sampler: Sampler
-) -> tuple[Path, PassInfo]:
-    """Step 1; of a mixture given slices, with its components summed out, and then these."""
+) -> tuple[StateUpdate, PassInfo]:
+    """Step 1. For a mixture: given slice variables, with the components summed out; then the components."""
     if not model.is_mixture:
         return sampler.resample_states(rng, data, model, draw)
     data, sliced, draw = model.sliced(rng, data, draw)
-    path, info = sampler.resample_states(rng, data, sliced, draw)
-    components = sliced.emission.assign(rng, path.states, path.phi)  # type: ignore[attr-defined]
-    return path._replace(components=components), info
+    update, info = sampler.resample_states(rng, data, sliced, draw)
+    components = sliced.emission.assign(rng, update.states, update.phi)  # type: ignore[attr-defined]
+    return update._replace(components=components), info
 
 
 def initial_draw(rng: np.random.Generator, data: Data, model: Model, states: IntArray) -> Draw:
-    """Everything else given a first path: hyperparameters at their prior means, then one round of conditionals.
+    """Everything else given an initial trajectory: hyperparameters at their prior means, then one round of Steps 2–5.
 
-    Under a vague prior c begins lower than its mean: it finds its way up quickly, but down slowly.
+    Under a vague prior c starts below its mean, because it increases quickly but decreases slowly.
     """
     prior = model.prior
     concentration = _mean(prior.concentration)
     if isinstance(prior.concentration, GammaPrior):
-        concentration = min(concentration, LARGE)
+        concentration = min(concentration, MAX_INITIAL_CONCENTRATION)
     hyper = Hyper(_mean(prior.gamma), concentration, _mean(prior.stickiness))
     labels, states = np.unique(states, return_inverse=True)
     beta = np.full(len(labels) + 1, 1 / (len(labels) + 1))
-    return resample_globals(rng, data, model, Path(states.astype(np.int64), beta), hyper)[0]
+    update = StateUpdate(Trajectory(states.astype(np.int64)), beta)
+    return resample_globals(rng, data, model, update, hyper)[0]
 
 
 def resample_globals(
-    rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
+    rng: np.random.Generator, data: Data, model: Model, update: StateUpdate, hyper: Hyper
 ) -> tuple[Draw, float]:
-    """Steps 2–5: everything but the path, given the path and β; also the joint log-likelihood of the result."""
-    n_states, there = len(path.beta) - 1, distant(path)
-    counts, statistics = sums.sum_up(data, model, path.states, n_states) if there is None else there.sums
+    """Steps 2–5: everything but the trajectory, given it and β. Also returns the joint log-likelihood."""
+    counts, statistics = update.trajectory.statistics(data, update.n_states)
     gamma, concentration, stickiness, beta, rows = resample_transitions(
-        new_stream(rng), hyper_priors(model.prior), counts, path.beta, *hyper
+        new_stream(rng), hyper_priors(model.prior), counts, update.beta, *hyper
     )
-    components = None
-    if statistics is not None:
-        phi = model.emission.resample_given(rng, statistics)
-        log_likelihood = model.emission.log_likelihood_given(statistics, phi)
-    else:
-        if model.is_mixture:
-            phi, components = model.resample_mixtures(rng, data, path.states, path.components, n_states, path.phi)
-        else:
-            phi = model.resample_phi(rng, data, path.states, n_states, path.phi)
-        log_likelihood = sums.log_likelihood(data, model, path.states, phi)
+    phi, components, log_likelihood = resample_emissions(rng, data, model, update, statistics)
     transitions = Transitions(beta, rows[0], rows[1:])
-    kind = Draw if there is None else DistantDraw
-    draw = kind(path[0], transitions, phi, Hyper(gamma, concentration, stickiness), components)
+    draw = Draw(update.trajectory, transitions, phi, Hyper(gamma, concentration, stickiness), components)
     return draw, float((counts * np.log(rows[:, :-1])).sum()) + log_likelihood
 
 
+def resample_emissions(
+    rng: np.random.Generator, data: Data, model: Model, update: StateUpdate, statistics: Statistics | None
+) -> tuple[Phi, IntArray | None, float]:
+    """φ given the trajectory, or its sufficient statistics; mixture components; and log p(y | s, φ)."""
+    if data.conjugate is not None and statistics is not None:
+        phi = data.conjugate.draw(rng, statistics)
+        return phi, None, data.conjugate.log_likelihood(statistics, phi)
+    states, components = update.states, None
+    if model.is_mixture:
+        phi, components = model.resample_mixtures(rng, data, states, update.components, update.n_states, update.phi)
+    else:
+        phi = model.resample_phi(rng, data, states, update.n_states, update.phi)
+    return phi, components, model.log_likelihood(data, states, phi)
+
+
 def hyper_priors(prior: Prior) -> HyperPriors:
-    """The priors as compiled code reads them."""
+    """The priors in the form that compiled code reads."""
     gamma, concentration, stickiness = prior.gamma, prior.concentration, prior.stickiness
     return HyperPriors(
         total_states(prior),
@@ -104,7 +110,7 @@ def hyper_priors(prior: Prior) -> HyperPriors:
 
 
 FIXED = (0.0, 0.0)
-LARGE = 10.0
+MAX_INITIAL_CONCENTRATION = 10.0
 
 
 def _mean(quantity: float | GammaPrior | BetaPrior | None) -> float:

@@ -12,7 +12,8 @@ from scipy.special import logsumexp
 
 from ihmm import _checks, diagnostics, predict, store, summaries
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
-from ihmm.model import Data, Draw, Model
+from ihmm.data import Data
+from ihmm.model import Draw, Model
 from ihmm.records import HYPER, Draws, Record
 from ihmm.samplers import Sampler
 

@@ -15,11 +15,14 @@ import numpy as np
 
 from ihmm._threads import in_threads
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import complete, join, provides, sample_new, take
+from ihmm.data import Data
+from ihmm.emissions._parameters import join, take
+from ihmm.emissions._protocol import complete, provides, sample_new
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
-from ihmm.model import Data, Draw, Model
+from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import densities, sequence_starts
+from ihmm.samplers._base import sequence_starts
+from ihmm.samplers._densities import densities
 from ihmm.sticks import extend_phi, open_below
 
 REST = 0.01  # sticks are broken until less than this is left of every row

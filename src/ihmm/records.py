@@ -7,10 +7,11 @@ from typing import overload
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import join, take
+from ihmm.emissions._parameters import join, take
 from ihmm.emissions.dp_mixture import MixturePhi
 from ihmm.gibbs import SweepInfo
 from ihmm.model import Draw, Hyper, Transitions
+from ihmm.trajectory import Trajectory
 
 HYPER = ("gamma", "alpha", "kappa", "concentration", "stickiness")
 
@@ -80,10 +81,13 @@ class Draws(Sequence[Draw]):
         )
         phi = take(record.phi, slice(state, state + k))
         hyper = Hyper(*(float(traces[name][d]) for name in Hyper._fields))
-        return Draw(self._states[d].astype(np.int64), transitions, phi, hyper)
+        return Draw(Trajectory(self._states[d].astype(np.int64)), transitions, phi, hyper)
 
     def __repr__(self) -> str:
         return f"Draws of chain {self.chain}: {len(self)}"
+
+
+NOT_HERE = Trajectory(np.empty(0, np.int64))  # states are kept apart from the rest of a draw
 
 
 class Recorder:
@@ -104,7 +108,7 @@ class Recorder:
         if draw.n_states - 1 > np.iinfo(self.states.dtype).max:
             self.states = self.states.astype(np.min_scalar_type(draw.n_states - 1))
         self.states[len(self)] = draw.states
-        self._kept.append((draw._replace(states=self.states[:0], components=None), info))
+        self._kept.append((draw._replace(trajectory=NOT_HERE, components=None), info))
 
     def record(self) -> Record:
         return Record.of(self.chain, [draw for draw, _ in self._kept], _traces(self._kept))

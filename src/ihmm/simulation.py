@@ -7,9 +7,10 @@ import numpy as np
 from ihmm._checks import count
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import provides
+from ihmm.emissions._protocol import provides
 from ihmm.model import Draw, Hyper, Model, Prior, Transitions
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
+from ihmm.trajectory import Trajectory
 
 
 class Simulated(NamedTuple):
@@ -55,7 +56,7 @@ def draw_prior(rng: np.random.Generator, model: Model, lengths: list[int]) -> Dr
     concentration[:, :-1] += counts
     rows = dirichlet(rng, concentration)
     phi = model.emission.sample_prior(rng, n_states)
-    return Draw(states, Transitions(beta, rows[0], rows[1:]), phi, hyper)
+    return Draw(Trajectory(states), Transitions(beta, rows[0], rows[1:]), phi, hyper)
 
 
 def draw_hyper(rng: np.random.Generator, model: Model) -> Hyper:

@@ -3,7 +3,8 @@
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import Emission, join, sample_new, size
+from ihmm.emissions._parameters import join, size
+from ihmm.emissions._protocol import Emission, sample_new
 from ihmm.kernels import counts, sticks
 from ihmm.kernels.draws import seed_stream
 from ihmm.kernels.sticks import ENDLESS, Theta

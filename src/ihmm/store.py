@@ -31,12 +31,14 @@ import numpy as np
 
 from ihmm import emissions, moves, priors, samplers
 from ihmm._typing import Array, IntArray, Phi
-from ihmm.emissions._base import fields as phi_fields
-from ihmm.emissions._base import join, rebuild
-from ihmm.model import Data, Draw, Hyper, Model, Transitions
+from ihmm.data import Data
+from ihmm.emissions._parameters import fields as phi_fields
+from ihmm.emissions._parameters import join, rebuild
+from ihmm.model import Draw, Hyper, Model, Transitions
 from ihmm.moves import Move
 from ihmm.records import Record
 from ihmm.samplers import Sampler
+from ihmm.trajectory import Trajectory
 
 FORMAT, FORMAT_VERSION = "ihmm run", 1
 SETTINGS, OBSERVED, LOCK, CHUNK = "run.json", "data.chunk", "lock", ".chunk"
@@ -414,7 +416,7 @@ def _checkpoint(arrays: dict[str, Array], like: Phi) -> Checkpoint:
     transitions = Transitions(*(arrays[f"now_{name}"] for name in Transitions._fields))
     phi = rebuild(like, (arrays[f"now_phi_{name}"] for name in phi_fields(like)))
     hyper, components = Hyper(*arrays["now_hyper"].tolist()), arrays.get("now_components")
-    draw = Draw(arrays["now_states"], transitions, phi, hyper, components)
+    draw = Draw(Trajectory(arrays["now_states"]), transitions, phi, hyper, components)
     return Checkpoint(after["sweeps"], draw, after["generator"])
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import Emission, fields, join, provides, rebuild, take
+from ihmm.emissions._parameters import fields, join, rebuild, take
+from ihmm.emissions._protocol import Emission, provides
 from ihmm.kernels.counts import count_overlap
 from ihmm.model import Draw
 

@@ -18,11 +18,13 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp, roots_genlaguerre, roots_jacobi
 
 from ihmm import _checks
-from ihmm._typing import BoolArray, FloatArray, IntArray
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm.data import Data
 from ihmm.emissions import DPMixture
-from ihmm.emissions._base import fields, provides
+from ihmm.emissions._parameters import fields
+from ihmm.emissions._protocol import Emission, provides
 from ihmm.gibbs import initial_draw, sweep
-from ihmm.model import Data, Draw, Model, Prior
+from ihmm.model import Draw, Model, Prior
 from ihmm.moves import Move
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 from ihmm.samplers import ParticleGibbs, Sampler
@@ -155,7 +157,7 @@ def geweke(
 
 def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, float]:
     """Label-invariant quantities with finite variance that between them touch every part of a draw."""
-    states, (beta, initial, rows), phi, hyper, _ = draw
+    (beta, initial, rows), phi, hyper, states = draw.transitions, draw.phi, draw.hyper, draw.states
     first, last = states[0], states[-1]
     fit = model.log_density_at(data, states, phi)
     values = {
@@ -289,16 +291,22 @@ def _log_labellings(prior: Prior, n_states: int) -> float:
     return float(gammaln(prior.n_states + 1) - gammaln(prior.n_states - n_states + 1))
 
 
+def _log_evidence(emission: Emission, data: Data) -> Callable[[Array], float] | None:
+    """The marginal likelihood of one state in closed form, if the emission has it for these data."""
+    if data.conjugate is not None:
+        return data.conjugate.log_evidence
+    if provides(emission, "log_evidence") and not provides(emission, "conjugate"):
+        return emission.log_evidence  # type: ignore[attr-defined, no-any-return]
+    return None
+
+
 class _Evidence:
     """log Π_k ∫ Π_{t: s_t = k} f(y_t|φ) H(dφ), each block of steps computed once."""
 
     def __init__(self, model: Model, data: Data) -> None:
         self._known: dict[Partition, float] = {}
-        self._y, self._observed = data.seen, data.observed
-        closed = provides(model.emission, "log_evidence")
-        if provides(model.emission, "collapsed"):  # which may say no to data with missing values
-            closed = closed and model.collapsed(data) is not None
-        self._closed_form = model.emission.log_evidence if closed else None  # type: ignore[attr-defined]
+        self._y, self._observed = data.observations, data.informative
+        self._closed_form = _log_evidence(model.emission, data)
         if self._closed_form is None:
             phi = model.emission.sample_prior(np.random.default_rng(1), EVIDENCE_DRAWS)
             self._table = model.log_density(data, phi)
@@ -325,7 +333,7 @@ class _MixtureEvidence:
         assert isinstance(emission, DPMixture)
         self._sigma, self._weight = _nodes(emission.concentration)
         self._component = _Evidence(replace(model, emission=emission.component), data)
-        self._observed = data.observed
+        self._observed = data.informative
 
     def of(self, partition: Partition) -> float:
         log_weight = np.log(self._weight)

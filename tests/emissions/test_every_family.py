@@ -20,7 +20,7 @@ from ihmm.emissions import (
     StudentT,
     VonMises,
 )
-from ihmm.emissions._base import join, take
+from ihmm.emissions._parameters import join, take
 from ihmm.model import Model
 from reference.verdicts import assert_mean
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.emissions._base import fields
+from ihmm.emissions._parameters import fields
 
 RNG = np.random.default_rng(0)
 PATH = np.repeat([0, 1, 2, 1], 25)

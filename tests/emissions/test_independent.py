@@ -8,7 +8,8 @@ import pytest
 
 import ihmm
 from ihmm.emissions import Bernoulli, Categorical, Independent, Multinomial, MultivariateNormal, Normal, Poisson
-from ihmm.emissions._base import REQUIRED, fields, rebuild
+from ihmm.emissions._parameters import fields, rebuild
+from ihmm.emissions._protocol import REQUIRED
 
 MIXED = Independent(mode=Categorical(3), speed=Normal(), place=MultivariateNormal(2), on=Bernoulli(2))
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.emissions._base import REQUIRED, fields, provides, rebuild, take
+from ihmm.emissions._parameters import fields, rebuild, take
+from ihmm.emissions._protocol import REQUIRED, provides
 from ihmm.emissions.normal import Moments, NormalPhi
 from ihmm.model import Model
 from reference.cases import COLUMNS, EMISSIONS

@@ -9,7 +9,7 @@ from scipy.special import gammaln, logsumexp
 
 import ihmm
 from ihmm.chain import MOVES
-from ihmm.emissions._base import size
+from ihmm.emissions._parameters import size
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.kernels import direct
 from ihmm.kernels import greedy as kernels

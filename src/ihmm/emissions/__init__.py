@@ -1,6 +1,6 @@
 """Families of emissions: one file each, all behind the same protocol."""
 
-from ihmm.emissions._base import ConjugateEmission, Emission
+from ihmm.emissions._protocol import ConjugateEmission, Emission
 from ihmm.emissions._slice import slice_step
 from ihmm.emissions.autoregressive import Autoregressive
 from ihmm.emissions.bernoulli import Bernoulli

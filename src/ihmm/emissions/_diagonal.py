@@ -1,4 +1,4 @@
-"""Normal rows with independent columns: `Normal`, once for each of them."""
+"""Gaussian rows with independent columns: one `Normal` per column."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, take
+from ihmm.emissions import normal
+from ihmm.emissions._conjugate import Compiled, Conjugate
+from ihmm.emissions._parameters import take
 from ihmm.emissions.normal import Moments, Normal, NormalPhi, combine_moments, log_normal_given
+from ihmm.kernels import rows
 
 
 class DiagonalPhi(NamedTuple):
@@ -18,7 +21,7 @@ class DiagonalPhi(NamedTuple):
 
 @dataclass(frozen=True)
 class DiagonalNormal:
-    """What `MultivariateNormal` does with covariance="diagonal". A missing value is left out of its column."""
+    """`MultivariateNormal` with covariance="diagonal". Missing values are left out of the density of their column."""
 
     columns: tuple[Normal, ...]
 
@@ -44,29 +47,7 @@ class DiagonalNormal:
         return DiagonalPhi(*_stack([column.sample_prior(rng, n) for column in self.columns]))
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> DiagonalPhi:
-        return self.resample_given(rng, self.statistics(y, states, n_states))
-
-    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Moments:
-        """Those of `Normal` with a further axis, (K, D)."""
-        known = ~np.isnan(y)
-        return Moments(
-            *_stack(
-                [
-                    column.statistics(y[known[:, d], d], states[known[:, d]], n_states)
-                    for d, column in enumerate(self.columns)
-                ]
-            )
-        )
-
-    def combine(self, parts: Sequence[Moments]) -> Moments:
-        return combine_moments(parts)
-
-    def resample_given(self, rng: np.random.Generator, statistics: Moments) -> DiagonalPhi:
-        each = enumerate(self.columns)
-        return DiagonalPhi(*_stack([column.resample_given(rng, take(statistics, np.s_[:, d])) for d, column in each]))
-
-    def log_likelihood_given(self, statistics: Moments, phi: DiagonalPhi) -> float:
-        return log_normal_given(statistics, phi.mean, phi.variance)
+        return self._draw(rng, statistics(y, states, n_states))
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: DiagonalPhi) -> DiagonalPhi:
         return self.resample(rng, y, states, len(phi.mean))
@@ -84,9 +65,27 @@ class DiagonalNormal:
     def log_evidence(self, y: FloatArray) -> float:
         return sum(column.log_evidence(y[~np.isnan(y[:, d]), d]) for d, column in enumerate(self.columns))
 
-    def collapsed(self, y: FloatArray) -> Collapsed:
+    def conjugate(self, y: FloatArray) -> Conjugate:
         prior = np.array([[column.mean, column.strength, column.shape, column.rate] for column in self.columns])
-        return Collapsed("diagonal_normal", np.ascontiguousarray(prior.T), y, size=1 + 3 * len(self.columns))
+        compiled = Compiled(rows.DIAGONAL, np.ascontiguousarray(prior.T), y, size=1 + 3 * len(self.columns))
+        return Conjugate(statistics, combine_moments, self._draw, log_likelihood, self.log_evidence, compiled)
+
+    def _draw(self, rng: np.random.Generator, statistics: Moments) -> DiagonalPhi:
+        moments = [take(statistics, np.s_[:, d]) for d in range(len(self.columns))]
+        columns = zip(self.columns, moments, strict=True)
+        return DiagonalPhi(*_stack([column.draw_posterior(rng, own.number, *own) for column, own in columns]))
+
+
+def statistics(y: FloatArray, states: IntArray, n_states: int) -> Moments:
+    """The statistics of `Normal` with a further axis, (K, D)."""
+    known = ~np.isnan(y)
+    columns = [known[:, d] for d in range(y.shape[1])]
+    each = [normal.statistics(y[here, d], states[here], n_states) for d, here in enumerate(columns)]
+    return Moments(*_stack(each))
+
+
+def log_likelihood(statistics: Moments, phi: DiagonalPhi) -> float:
+    return log_normal_given(statistics, phi.mean, phi.variance)
 
 
 def _column(phi: DiagonalPhi, d: int) -> NormalPhi:
@@ -94,10 +93,10 @@ def _column(phi: DiagonalPhi, d: int) -> NormalPhi:
 
 
 def _stack(columns: Sequence[Iterable[Array]]) -> Iterator[Array]:
-    """The arrays of all columns beside each other."""
+    """The arrays of all columns side by side."""
     return (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
 
 
 def _known(log_density: FloatArray) -> FloatArray:
-    """What is missing says nothing: its density is 1."""
+    """Missing values are uninformative: their density is 1."""
     return np.where(np.isnan(log_density), 0.0, log_density)

@@ -1,8 +1,8 @@
-"""Values that depend on those before them: y_t = b + A (y_{t−1}, …, y_{t−r}) + noise, with b, A, Σ of each state's own.
+"""Switching autoregressions: y_t = b + A (y_{t−1}, …, y_{t−r}) + noise, with b, A and the noise covariance Σ per state.
 
-The emission sees a step as one row, its past first, x = (y_{t−1}, …, y_{t−r}), then y_t. Prior and posterior of a
-regression on x are those of a full normal of such rows, of which only the part that says how y follows from x is used.
-With R upper triangular and RᵀR the scale matrix,
+An observation is one row: its past x = (y_{t−1}, …, y_{t−r}), then y_t. Prior and posterior of the regression on x are
+those of a full Gaussian over such rows, of which only the conditional law of y_t given x is used. With R upper
+triangular and RᵀR the scale matrix,
 
     R = [ R_x  R_xy ]     Σ ~ InverseWishart(ν, R_yᵀR_y),  Aᵀ | Σ ~ matrix-normal, mean R_x⁻¹R_xy, precision R_xᵀR_x,
         [ 0    R_y  ]     b + A m_x | A, Σ ~ N(m_y, Σ/κ).
@@ -18,62 +18,61 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
-from ihmm.emissions._base import LARGEST, Collapsed, ConjugateEmission, Emission
-from ihmm.emissions._full import (
-    BLOCK,
-    SMALL,
-    FullPhi,
+from ihmm.emissions._conjugate import Compiled, Conjugate
+from ihmm.emissions._full import BLOCK, SMALL
+from ihmm.emissions._matrices import cholesky, log_det, log_multigamma
+from ihmm.emissions._protocol import ConjugateEmission, Emission
+from ihmm.emissions._scatter import (
     Scatter,
-    cholesky,
     combine_scatters,
     draw_root,
-    log_det,
-    log_multigamma,
     log_normal_given,
     posterior,
     rows_prior,
     scatter,
     visited,
 )
-from ihmm.emissions.multivariate_normal import Numbers, is_covariance, plain, real_rows
+from ihmm.emissions._validation import LARGEST, is_covariance, plain, real_rows
+from ihmm.emissions.multivariate_normal import Numbers
 from ihmm.emissions.normal import LOG_2PI
+from ihmm.kernels import rows as families
 
 
 class AutoregressivePhi(NamedTuple):
-    """With one column the axes of length D are left out."""
+    """With a single column the axes of length D are dropped."""
 
     intercept: FloatArray  # (K, D)
-    coefficients: FloatArray  # (K, D, D·order): those of y_{t−1} first
-    covariance: FloatArray  # (K, D, D), of the noise
+    coefficients: FloatArray  # (K, D, D·order): coefficients of y_{t−1} first
+    covariance: FloatArray  # (K, D, D): of the noise
 
 
 @dataclass(frozen=True)
 class Autoregressive(ConjugateEmission):
-    """Series in which every state has dynamics of its own, under the conjugate matrix-normal inverse-Wishart prior.
+    """Autoregressive dynamics that differ between states, under the conjugate matrix-normal inverse-Wishart prior.
 
-    In state k, y_t is normal about intercept + coefficients · (y_{t−1}, …, y_{t−order}) with covariance Σ. The first
-    `order` values of a sequence are given: they say nothing about their states. So are the first ones after a gap: a
-    row with anything missing ends the history, and another begins after it.
+    In state k, y_t is Gaussian with mean intercept + coefficients · (y_{t−1}, …, y_{t−order}) and covariance Σ. The
+    model is conditional on the first `order` values of each sequence, which are uninformative about their states. A row
+    with a missing value ends the history; the first `order` values after it are again conditioned on.
 
     Parameters
     ----------
     order
-        How many steps back a value depends on.
+        Number of past values that a value depends on.
     n_features
-        D, the number of columns; a series of shape (T,) has one.
+        D, the number of columns; 1 for a series of shape (T,).
     mean
-        The level about which the prior is centred, of a value and its past alike: a number, or one for each column.
+        Prior mean of the level, for a value and its past alike: a number, or one for each column.
     strength
-        How many observations the prior's level is worth; small values let those of states spread far.
+        Weight of the prior level in observations; small values let the levels of states spread far.
     coefficients
-        Prior mean of the coefficients, (D, D·order), those of y_{t−1} first; a number is a multiple of the identity
-        for y_{t−1}, and 0 for the others.
+        Prior mean of the coefficients, (D, D·order), those of y_{t−1} first; a number stands for a multiple of the
+        identity for y_{t−1} and 0 for the other lags.
     precision
-        Coefficients vary about that mean with covariance Σ ⊗ precision⁻¹, as if past values with these sums of
-        squares and products had been seen. A number is a multiple of the identity, D·order numbers are a diagonal.
+        The prior covariance of the coefficients is Σ ⊗ precision⁻¹, as if past values with these sums of squares and
+        products had been observed. A number is a multiple of the identity, D·order numbers are a diagonal.
     dof, scale
-        Σ ~ InverseWishart(dof, scale), of mean scale/(dof − D − 1), which is `scale` itself for the default
-        dof = D + 2. A number is a multiple of the identity, D numbers are a diagonal.
+        Σ ~ InverseWishart(dof, scale), with mean scale/(dof − D − 1), which equals `scale` for the default dof = D + 2.
+        A number is a multiple of the identity, D numbers are a diagonal.
     """
 
     order: int
@@ -91,7 +90,6 @@ class Autoregressive(ConjugateEmission):
         _checks.positive(f"{name} strength", self.strength)
         if self.dof is not None and _checks.finite(f"{name} dof", self.dof) <= size - 1:
             raise ValueError(f"{name} dof must be above n_features − 1 = {size - 1}, got {self.dof!r}")
-        # settings are kept as plain numbers and tuples of them, which can be compared, hashed and saved
         for setting, shapes in {
             "mean": [(), (size,)],
             "coefficients": [(), (size, past)] + [(past,)] * (size == 1),
@@ -111,20 +109,20 @@ class Autoregressive(ConjugateEmission):
         return values[:, 0] if self.n_features == 1 else values
 
     def with_past(self, y: FloatArray, offsets: IntArray, missing: BoolArray | None) -> tuple[FloatArray, BoolArray]:
-        """Rows (y_{t−1}, …, y_{t−order}, y_t), and the steps of which such a row is not known."""
+        """Rows (y_{t−1}, …, y_{t−order}, y_t), and the steps at which such a row is incomplete."""
         values = y.reshape(len(y), -1)
         unknown = np.isnan(values).any(axis=1)
         if missing is not None:
             unknown |= missing
         age = np.arange(len(y)) - np.repeat(offsets[:-1], np.diff(offsets))
-        silent = unknown | (age < self.order)
+        incomplete = unknown | (age < self.order)
         shifted = []
         for lag in range(self.order, 0, -1):
             shifted.append(np.roll(values, lag, axis=0))
-            silent |= np.roll(unknown, lag)
+            incomplete |= np.roll(unknown, lag)
         rows = np.concatenate([*shifted[::-1], values], axis=1)
-        rows[silent] = 0.0
-        return rows, silent
+        rows[incomplete] = 0.0
+        return rows, incomplete
 
     def log_density(self, y: FloatArray, phi: AutoregressivePhi) -> FloatArray:
         intercept, coefficients, covariance = self._by_row(phi)
@@ -143,12 +141,12 @@ class Autoregressive(ConjugateEmission):
         return out.T
 
     def log_density_at(self, y: FloatArray, states: IntArray, phi: AutoregressivePhi) -> FloatArray:
-        if len(y) * phi.coefficients.size < SMALL:  # then the whole table costs less than going through the states
+        if len(y) * phi.coefficients.size < SMALL:  # the whole table costs less than a loop over the states
             return np.asarray(self.log_density(y, phi)[np.arange(len(y)), states])
         return Emission.log_density_at(self, y, states, phi)
 
     def log_marginal(self, y: FloatArray) -> FloatArray:
-        # Student t, the wider the farther out the past lies
+        # Student t, wider the further the past lies from its mean
         size, past, dof = self.n_features, self._past, self._dof
         z = np.linalg.solve(self._root.T, (y - self._center).T)
         spread = 1 + 1 / self.strength + np.square(z[:past]).sum(axis=0)
@@ -163,36 +161,18 @@ class Autoregressive(ConjugateEmission):
         return self._draw(rng, center, np.full(n, self.strength), np.full(n, self._dof), root)
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> AutoregressivePhi:
-        return self.resample_given(rng, self.statistics(y, states, n_states))
-
-    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Scatter:
-        return scatter(y, states, n_states)
-
-    def combine(self, parts: Sequence[Scatter]) -> Scatter:
-        return combine_scatters(parts)
-
-    def resample_given(self, rng: np.random.Generator, statistics: Scatter) -> AutoregressivePhi:
-        center, root = posterior(self._center, self.strength, self._root, statistics)
-        return self._draw(rng, center, self.strength + statistics.number, self._dof + statistics.number, root)
-
-    def log_likelihood_given(self, statistics: Scatter, phi: AutoregressivePhi) -> float:
-        (number, average, root), phi = visited(statistics, self._by_row(phi))
-        # y_t − Ax = (−A, I)(x, y_t) is normal about b
-        identity = np.broadcast_to(np.eye(self.n_features), phi.covariance.shape)
-        rest = np.concatenate([-phi.coefficients, identity], axis=2)
-        noise = Scatter(number, (rest @ average[:, :, None])[:, :, 0], root @ rest.swapaxes(1, 2))
-        return log_normal_given(noise, FullPhi(phi.intercept, phi.covariance))
+        return self._draw_given(rng, scatter(y, states, n_states))
 
     def sample_observations(
         self, rng: np.random.Generator, states: IntArray, phi: AutoregressivePhi, past: FloatArray | None = None
     ) -> FloatArray:
-        """A sequence of which the first values are given as `mean`, or what comes after `past`."""
+        """A sequence whose initial values are `mean`, or the continuation of `past`."""
         order, size = self.order, self.n_features
         known: FloatArray = np.empty((0, size)) if past is None else past[-order:].reshape(-1, size)
         if past is not None and (len(known) < order or np.isnan(known).any()):
             raise ValueError(
-                f"Autoregressive goes on from the last {order} value(s) of a sequence, and they are not all known; "
-                "leave out the steps after the last ones that are"
+                f"Autoregressive continues from the last {order} value(s) of a sequence, and some of them are missing; "
+                "drop the steps after the last complete ones"
             )
         intercept, coefficients, covariance = self._by_row(phi)
         begin = len(known)
@@ -233,9 +213,22 @@ class Autoregressive(ConjugateEmission):
         log_evidence = 0.5 * (log_scale + size * log_given)
         return float(log_evidence + log_multigamma(dof, size) - log_multigamma(self._dof, size))
 
-    def collapsed(self, y: FloatArray) -> Collapsed:
+    def conjugate(self, y: FloatArray) -> Conjugate:
         prior, width = rows_prior(self._center, self.strength, self._dof, self._scale, self._past), y.shape[1]
-        return Collapsed("full_normal", prior, y, size=3 + width + 2 * width**2)
+        compiled = Compiled(families.FULL, prior, y, size=3 + width + 2 * width**2)
+        return Conjugate(scatter, combine_scatters, self._draw_given, self._log_likelihood, self.log_evidence, compiled)
+
+    def _draw_given(self, rng: np.random.Generator, statistics: Scatter) -> AutoregressivePhi:
+        center, root = posterior(self._center, self.strength, self._root, statistics)
+        return self._draw(rng, center, self.strength + statistics.number, self._dof + statistics.number, root)
+
+    def _log_likelihood(self, statistics: Scatter, phi: AutoregressivePhi) -> float:
+        (number, average, root), phi = visited(statistics, self._by_row(phi))
+        # y_t − Ax = (−A, I)(x, y_t) is Gaussian with mean b
+        identity = np.broadcast_to(np.eye(self.n_features), phi.covariance.shape)
+        rest = np.concatenate([-phi.coefficients, identity], axis=2)
+        noise = Scatter(number, (rest @ average[:, :, None])[:, :, 0], root @ rest.swapaxes(1, 2))
+        return log_normal_given(noise, phi.intercept, phi.covariance)
 
     def _draw(
         self, rng: np.random.Generator, center: FloatArray, strength: FloatArray, dof: FloatArray, root: FloatArray
@@ -252,7 +245,7 @@ class Autoregressive(ConjugateEmission):
         return AutoregressivePhi(intercept, np.ascontiguousarray(coefficients), covariance)
 
     def _by_row(self, phi: AutoregressivePhi) -> AutoregressivePhi:
-        """The parameters with all of their axes."""
+        """φ with all axes."""
         n, size = len(phi.intercept), self.n_features
         return AutoregressivePhi(
             phi.intercept.reshape(n, size),

@@ -1,6 +1,6 @@
-"""Zeros and ones: each column is 1 with a probability of its own, which is Beta(a, b)."""
+"""Binary columns: each is 1 with its own probability, which is Beta(a, b)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,7 +10,9 @@ from scipy.special import betaln
 from ihmm import _checks
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import Collapsed, ConjugateEmission, Emission, add, sums_by_state
+from ihmm.emissions._conjugate import Compiled, Conjugate, add, sums_by_state
+from ihmm.emissions._protocol import ConjugateEmission, Emission
+from ihmm.kernels import rows
 
 
 class BernoulliPhi(NamedTuple):
@@ -18,15 +20,15 @@ class BernoulliPhi(NamedTuple):
 
 
 class BernoulliStatistics(NamedTuple):
-    number: FloatArray  # (K, 2D): of ones in every column, then of zeros
+    number: FloatArray  # (K, 2D): ones in every column, then zeros
 
 
 @dataclass(frozen=True)
 class Bernoulli(ConjugateEmission):
     """Zeros and ones in `n_features` columns that are independent within a state.
 
-    The probability of a 1 is Beta(a, b) in every state and column, of mean a/(a + b). Single values of a row may be
-    NaN: they are missing, and the row is judged by the others.
+    The probability of a 1 is Beta(a, b) in every state and column, with mean a/(a + b). Single values of a row may be
+    missing (NaN); the density of the row is then that of its observed values.
     """
 
     n_features: int = 1
@@ -41,16 +43,18 @@ class Bernoulli(ConjugateEmission):
     def validate(self, y: Array) -> Array:
         size = self.n_features
         if y.shape[1:] != self._shape:
-            got = "one number" if y.ndim == 1 else f"{y.shape[1]} columns"
-            rows = "one number a step, shape (T,)" if size == 1 else f"rows of that length, shape (T, {size})"
-            raise ValueError(f"Bernoulli with n_features = {size} takes {rows}; got {got}")
+            got = "one number per time step" if y.ndim == 1 else f"{y.shape[1]} columns"
+            expected = (
+                "one number per time step, shape (T,)" if size == 1 else f"rows of that length, shape (T, {size})"
+            )
+            raise ValueError(f"Bernoulli with n_features = {size} takes {expected}; got {got}")
         values = y.reshape(len(y), size)
         wrong = ~((values == 0) | (values == 1) | np.isnan(values))
         if wrong.any():
             t, column = np.argwhere(wrong)[0]
             raise ValueError(
                 f"Bernoulli expects zeros and ones, got {values[t, column]} at t = {t} ({wrong.sum()} such values); "
-                "for more than two kinds see Categorical, for counts Poisson"
+                "use Categorical for more than two values, Poisson for counts"
             )
         return y.astype(self._dtype)
 
@@ -66,22 +70,10 @@ class Bernoulli(ConjugateEmission):
         return np.asarray(self._ones_and_zeros(y) @ log_both)
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> BernoulliPhi:
-        return self._draw(rng, np.zeros((n, 2 * self.n_features)))
+        return self._draw(rng, BernoulliStatistics(np.zeros((n, 2 * self.n_features))))
 
     def resample(self, rng: np.random.Generator, y: Array, states: IntArray, n_states: int) -> BernoulliPhi:
-        return self.resample_given(rng, self.statistics(y, states, n_states))
-
-    def statistics(self, y: Array, states: IntArray, n_states: int) -> BernoulliStatistics:
-        return BernoulliStatistics(sums_by_state(self._ones_and_zeros(y), states, n_states))
-
-    def combine(self, parts: Sequence[BernoulliStatistics]) -> BernoulliStatistics:
-        return add(parts)
-
-    def resample_given(self, rng: np.random.Generator, statistics: BernoulliStatistics) -> BernoulliPhi:
-        return self._draw(rng, statistics.number)
-
-    def log_likelihood_given(self, statistics: BernoulliStatistics, phi: BernoulliPhi) -> float:
-        return float(np.sum(statistics.number * _log_both(phi)))
+        return self._draw(rng, self._statistics(y, states, n_states))
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: BernoulliPhi) -> Array:
         y = rng.random((len(states), self.n_features)) < phi.probs[states]
@@ -98,19 +90,28 @@ class Bernoulli(ConjugateEmission):
         ones, zeros = np.split(self._ones_and_zeros(y).sum(axis=0), 2)
         return float((betaln(self.a + ones, self.b + zeros) - betaln(self.a, self.b)).sum())
 
-    def collapsed(self, y: Array) -> Collapsed:
+    def conjugate(self, y: Array) -> Conjugate:
         prior = np.tile([[self.a], [self.b]], self.n_features)
         values = y.reshape(len(y), self.n_features).astype(np.float64)
-        return Collapsed("bernoulli", prior, values, size=1 + 2 * self.n_features)
+        compiled = Compiled(rows.BERNOULLI, prior, values, size=1 + 2 * self.n_features)
+        return Conjugate(self._statistics, add, self._draw, log_likelihood, self.log_evidence, compiled)
+
+    def _statistics(self, y: Array, states: IntArray, n_states: int) -> BernoulliStatistics:
+        return BernoulliStatistics(sums_by_state(self._ones_and_zeros(y), states, n_states))
+
+    def _draw(self, rng: np.random.Generator, statistics: BernoulliStatistics) -> BernoulliPhi:
+        counts = statistics.number.reshape(-1, 2, self.n_features)
+        both = np.array([[self.a], [self.b]]) + counts
+        return BernoulliPhi(dirichlet(rng, both.swapaxes(1, 2))[..., 0])
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        """Of a step: one column comes as a series of numbers, several as rows."""
+        """Shape of one observation: a number for one column, a row for several."""
         return () if self.n_features == 1 else (self.n_features,)
 
     @property
     def _dtype(self) -> type:
-        """Several columns may have NaN among them; steps without any value do not come here."""
+        """Rows may contain NaN; steps without any value are not passed to an emission."""
         return np.int64 if self.n_features == 1 else np.float64
 
     def _ones_and_zeros(self, y: Array) -> FloatArray:
@@ -118,10 +119,9 @@ class Bernoulli(ConjugateEmission):
         rows = y.reshape(len(y), self.n_features)
         return np.hstack([rows == 1, rows == 0]).astype(np.float64)
 
-    def _draw(self, rng: np.random.Generator, counts: FloatArray) -> BernoulliPhi:
-        """Probabilities given how many ones and zeros there are, (K, 2D)."""
-        both = np.array([[self.a], [self.b]]) + counts.reshape(len(counts), 2, self.n_features)
-        return BernoulliPhi(dirichlet(rng, both.swapaxes(1, 2))[..., 0])
+
+def log_likelihood(statistics: BernoulliStatistics, phi: BernoulliPhi) -> float:
+    return float(np.sum(statistics.number * _log_both(phi)))
 
 
 def _log_both(phi: BernoulliPhi) -> FloatArray:

@@ -1,6 +1,5 @@
 """Symbols 0 … n_symbols − 1 with a Dirichlet prior on each state's probabilities (T15 §2.2, "multinomial")."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma
 from typing import NamedTuple
@@ -11,7 +10,9 @@ from scipy.special import xlogy
 from ihmm import _checks
 from ihmm._random import dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, ConjugateEmission, add
+from ihmm.emissions._conjugate import Compiled, Conjugate, add
+from ihmm.emissions._protocol import ConjugateEmission
+from ihmm.kernels import direct
 
 
 class CategoricalPhi(NamedTuple):
@@ -24,7 +25,7 @@ class CategoricalStatistics(NamedTuple):
 
 @dataclass(frozen=True)
 class Categorical(ConjugateEmission):
-    """One symbol a step; each state's probabilities are Dirichlet(concentration, …, concentration)."""
+    """One symbol per time step; the probabilities of each state are Dirichlet(concentration, …, concentration)."""
 
     n_symbols: int
     concentration: float = 1.0
@@ -35,7 +36,7 @@ class Categorical(ConjugateEmission):
 
     def validate(self, y: Array) -> IntArray:
         if y.ndim != 1:
-            raise ValueError(f"Categorical takes one symbol a step, shape (T,); got {y.shape[1]} columns")
+            raise ValueError(f"Categorical takes one symbol per time step, shape (T,); got {y.shape[1]} columns")
         wrong = np.flatnonzero(~self._is_symbol(y))
         if wrong.size:
             raise ValueError(
@@ -58,20 +59,7 @@ class Categorical(ConjugateEmission):
         return CategoricalPhi(dirichlet(rng, np.full((n, self.n_symbols), self.concentration)))
 
     def resample(self, rng: np.random.Generator, y: IntArray, states: IntArray, n_states: int) -> CategoricalPhi:
-        return self.resample_given(rng, self.statistics(y, states, n_states))
-
-    def statistics(self, y: IntArray, states: IntArray, n_states: int) -> CategoricalStatistics:
-        count = np.bincount(states * self.n_symbols + y, minlength=n_states * self.n_symbols)
-        return CategoricalStatistics(count.reshape(n_states, self.n_symbols))
-
-    def combine(self, parts: Sequence[CategoricalStatistics]) -> CategoricalStatistics:
-        return add(parts)
-
-    def resample_given(self, rng: np.random.Generator, statistics: CategoricalStatistics) -> CategoricalPhi:
-        return CategoricalPhi(dirichlet(rng, self.concentration + statistics.number))
-
-    def log_likelihood_given(self, statistics: CategoricalStatistics, phi: CategoricalPhi) -> float:
-        return float(xlogy(statistics.number, phi.probs).sum())
+        return self._draw(rng, self._statistics(y, states, n_states))
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: CategoricalPhi) -> IntArray:
         cumulative = phi.probs.cumsum(axis=1)
@@ -88,10 +76,22 @@ class Categorical(ConjugateEmission):
         each = sum(lgamma(self.concentration + n) - lgamma(self.concentration) for n in count.tolist())
         return lgamma(mass) - lgamma(mass + len(y)) + each
 
-    def collapsed(self, y: IntArray) -> Collapsed:
+    def conjugate(self, y: IntArray) -> Conjugate:
         prior = np.array([self.concentration, self.n_symbols])
-        return Collapsed("categorical", prior, y.astype(np.float64), size=1 + self.n_symbols)
+        compiled = Compiled(direct.CATEGORICAL, prior, y.astype(np.float64), size=1 + self.n_symbols)
+        return Conjugate(self._statistics, add, self._draw, log_likelihood, self.log_evidence, compiled)
+
+    def _statistics(self, y: IntArray, states: IntArray, n_states: int) -> CategoricalStatistics:
+        count = np.bincount(states * self.n_symbols + y, minlength=n_states * self.n_symbols)
+        return CategoricalStatistics(count.reshape(n_states, self.n_symbols))
+
+    def _draw(self, rng: np.random.Generator, statistics: CategoricalStatistics) -> CategoricalPhi:
+        return CategoricalPhi(dirichlet(rng, self.concentration + statistics.number))
 
     def _is_symbol(self, values: Array) -> Array:
         with np.errstate(invalid="ignore"):
             return np.asarray((values >= 0) & (values < self.n_symbols) & (values == np.floor(values)))
+
+
+def log_likelihood(statistics: CategoricalStatistics, phi: CategoricalPhi) -> float:
+    return float(xlogy(statistics.number, phi.probs).sum())

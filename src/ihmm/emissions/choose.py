@@ -4,7 +4,7 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray
-from ihmm.emissions._base import Emission
+from ihmm.emissions._protocol import Emission
 from ihmm.emissions.autoregressive import Autoregressive
 from ihmm.emissions.bernoulli import Bernoulli
 from ihmm.emissions.categorical import Categorical

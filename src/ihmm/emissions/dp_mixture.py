@@ -19,18 +19,9 @@ import numpy as np
 from ihmm import _checks
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
-from ihmm.emissions import _base
-from ihmm.emissions._base import (
-    REQUIRED,
-    Emission,
-    MixtureEmission,
-    fields,
-    log_density_at,
-    log_marginal,
-    provides,
-    rebuild,
-    take,
-)
+from ihmm.emissions import _protocol
+from ihmm.emissions._parameters import fields, rebuild, take
+from ihmm.emissions._protocol import REQUIRED, Emission, MixtureEmission, log_density_at, log_marginal, provides
 from ihmm.priors import GammaPrior
 
 UNBROKEN = 1e-3  # sticks of states from the prior are broken until less than this is left
@@ -124,7 +115,9 @@ class DPMixture(MixtureEmission):
             log_odds = self.component.log_density(y[here], take(phi.component, (k, place)))
             places[here] = place[_choose(rng, log_odds + np.log(phi.weights[k, place]))[0]]
         state, place = np.nonzero(phi.weights)
-        return _base.complete(self.component, rng, y, _index(phi, states, places), take(phi.component, (state, place)))
+        return _protocol.complete(
+            self.component, rng, y, _index(phi, states, places), take(phi.component, (state, place))
+        )
 
     def log_prior(self, phi: MixturePhi) -> FloatArray:
         """Sticks in the order in which the components stand: σ^C (1−Σψ)^{σ−1} Π_c 1/(mass left before c)."""
@@ -138,7 +131,7 @@ class DPMixture(MixtureEmission):
     def resample(self, rng: np.random.Generator, y: Array, states: IntArray, n_states: int) -> MixturePhi:
         return self.resample_mixtures(rng, y, states, None, n_states, None)[0]
 
-    # The chain carries z: see `ihmm.emissions._base.MixtureEmission`
+    # The chain carries z: see `ihmm.emissions._protocol.MixtureEmission`
 
     def sliced(
         self, rng: np.random.Generator, y: Array, states: IntArray, components: IntArray, phi: MixturePhi

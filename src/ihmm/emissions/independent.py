@@ -1,4 +1,4 @@
-"""Columns of several kinds: a family for each group of columns, independent of the others within a state."""
+"""Columns of different kinds: one family per group of columns, independent within a state."""
 
 import re
 from collections import Counter, namedtuple
@@ -12,37 +12,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi, Statistics
-from ihmm.emissions import _base
-from ihmm.emissions._base import (
-    REQUIRED,
-    Collapsed,
-    ConjugateEmission,
-    Emission,
-    Part,
-    fields,
-    provides,
-    rebuild,
-    size,
-    sums_up,
-)
+from ihmm.emissions import _protocol
+from ihmm.emissions._conjugate import Compiled, Conjugate, conjugate
+from ihmm.emissions._parameters import fields, rebuild, size
+from ihmm.emissions._protocol import REQUIRED, ConjugateEmission, Emission, provides
 
 Steps = BoolArray | slice
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Independent(ConjugateEmission):
-    """Several families side by side, each for columns of its own; within a state they are independent.
+    """Several families side by side, each for its own columns, independent within a state.
 
-    Parts take as many columns as they need, in the order in which they are given, and any emission may be one. Their
-    names are for the parameters: φ of
+    Parts take as many columns as they need, in the order given. Any emission without a past or components can be a
+    part. Names of parts prefix the names of parameters: φ of
 
         ihmm.Independent(mode=ihmm.Categorical(3), speed=ihmm.Normal(), place=ihmm.MultivariateNormal(2))
 
-    has the fields mode_probs, speed_mean, speed_variance, place_mean and place_covariance. Parts without a name are
-    called after their class. Where all columns of a part are missing, NaN, the other parts decide; where some of them
-    are, it is up to the part.
+    has the fields mode_probs, speed_mean, speed_variance, place_mean and place_covariance. Unnamed parts are named
+    after their class. If all columns of a part are missing (NaN) at a step, the density is that of the other parts; if
+    only some are, the part decides how to treat them.
 
-    φ can be integrated out, for `DirectAssignment` and for the moves that shorten tuning, if it can in every part.
+    φ can be integrated out if it can be in every part.
     """
 
     parts: tuple[Emission, ...]
@@ -74,7 +65,7 @@ class Independent(ConjugateEmission):
             known = _known(values[:, block.columns])
             if not known.any():
                 continue
-            # another row stands in for one that is missing, so that messages count the steps as the user does
+            # a missing row is replaced by an observed one, so that error messages report the time steps of the user
             own = values[np.where(known, np.arange(len(y)), np.argmax(known)), block.columns]
             try:
                 checked = block.part.validate(own if own.shape[1] > 1 else own[:, 0])
@@ -92,13 +83,13 @@ class Independent(ConjugateEmission):
     def log_density_at(self, y: FloatArray, states: IntArray, phi: Phi) -> FloatArray:
         out = np.zeros(len(y))
         for block, known, own in self._with_values(y):
-            out[known] += _base.log_density_at(block.part, own, states[known], block.phi(phi))
+            out[known] += _protocol.log_density_at(block.part, own, states[known], block.phi(phi))
         return out
 
     def log_marginal(self, y: FloatArray) -> FloatArray:
         out = np.zeros(len(y))
         for block, known, own in self._with_values(y):
-            out[known] += _base.log_marginal(block.part, own)
+            out[known] += _protocol.log_marginal(block.part, own)
         return out
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> Phi:
@@ -110,33 +101,13 @@ class Independent(ConjugateEmission):
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> Phi:
         return self._renew(rng, y, states, size(phi), phi)
 
-    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Statistics | None:
-        """Those of all parts, if all have them."""
-        if not all(map(sums_up, self.parts)):
-            return None
-        each = [block.part.statistics(own, states[known], n_states) for block, known, own in self._split(y)]
-        return None if any(own is None for own in each) else self._join(each, "IndependentStatistics")
-
-    def combine(self, parts: Sequence[Statistics]) -> Statistics:
-        by_part = zip(*map(self._own_statistics, parts), strict=True)
-        together = (part.combine(pieces) for part, pieces in zip(self.parts, by_part, strict=True))
-        return self._join(together, "IndependentStatistics")
-
-    def resample_given(self, rng: np.random.Generator, statistics: Statistics) -> Phi:
-        each = zip(self.parts, self._own_statistics(statistics), strict=True)
-        return self._join(part.resample_given(rng, own) for part, own in each)
-
-    def log_likelihood_given(self, statistics: Statistics, phi: Phi) -> float:
-        each = zip(self._blocks, self._own_statistics(statistics), strict=True)
-        return sum(block.part.log_likelihood_given(own, block.phi(phi)) for block, own in each)
-
     def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> FloatArray:
         out = np.where(np.isnan(y), self.sample_observations(rng, states, phi), y)
         for block, known, own in self._with_values(y):
             partly = np.isnan(own).reshape(len(own), -1).any(axis=1)
             if partly.any():
                 here = np.arange(len(y))[known][partly]
-                filled = _base.complete(block.part, rng, own[partly], states[here], block.phi(phi))
+                filled = _protocol.complete(block.part, rng, own[partly], states[here], block.phi(phi))
                 out[here, block.columns] = filled.reshape(len(here), -1)
         return out
 
@@ -162,11 +133,22 @@ class Independent(ConjugateEmission):
     def log_evidence(self, y: FloatArray) -> float:
         return sum(block.part.log_evidence(own) for block, _, own in self._with_values(y))  # type: ignore[attr-defined]
 
-    def collapsed(self, y: FloatArray) -> Collapsed | None:
-        if not all(provides(part, "collapsed") for part in self.parts):
+    def conjugate(self, y: FloatArray) -> Conjugate | None:
+        blocks, known, values = zip(*self._split(y), strict=True)
+        each = [conjugate(block.part, own) for block, own in zip(blocks, values, strict=True)]
+        if any(own is None for own in each):
             return None
-        each = [block.part.collapsed(own) for block, _, own in self._split(y)]  # type: ignore[attr-defined]
-        return None if None in each else _product(each, [known for _, known, _ in self._split(y)], len(y))
+        parts = [own for own in each if own is not None]
+        compiled = [own.compiled for own in parts if own.compiled is not None]
+        product = _Product(self, tuple(own.without_compiled() for own in parts))
+        return Conjugate(
+            product.statistics,
+            product.combine,
+            product.draw,
+            product.log_likelihood,
+            self.log_evidence,
+            _compiled_product(compiled, known, len(y)) if len(compiled) == len(parts) else None,
+        )
 
     @property
     def _n_columns(self) -> int:
@@ -197,7 +179,7 @@ class Independent(ConjugateEmission):
         return self._join(drawn)
 
     def _split(self, y: FloatArray) -> Iterator[tuple["_Block", Steps, Array]]:
-        """Every part, the steps of which it knows something, and its values there in the form it expects."""
+        """Every part, the steps at which it has a value, and its values there in the form it expects."""
         for block in self._blocks:
             own = y[:, block.columns]
             any_value = _known(own)
@@ -208,18 +190,8 @@ class Independent(ConjugateEmission):
     def _with_values(self, y: FloatArray) -> Iterator[tuple["_Block", Steps, Array]]:
         return (item for item in self._split(y) if len(item[2]))
 
-    @cached_property
-    def _no_statistics(self) -> list[Statistics]:
-        """What those of each part look like."""
-        return [block.part.statistics(block.step[:0], np.zeros(0, np.int64), 1) for block in self._blocks]
-
-    def _own_statistics(self, statistics: Statistics) -> list[Statistics]:
-        """Those of each part."""
-        left = iter(statistics)
-        return [rebuild(like, islice(left, len(fields(like)))) for like in self._no_statistics]
-
     def _join(self, parts: Iterable[Phi], kind: str = "IndependentPhi") -> Phi:
-        """What the parts have, parameters or statistics, under names that begin with theirs."""
+        """Parameters or statistics of all parts as one tuple; field names are prefixed with the name of the part."""
         named = {
             f"{block.name}_{field}": array
             for block, phi in zip(self._blocks, parts, strict=True)
@@ -229,7 +201,7 @@ class Independent(ConjugateEmission):
 
 
 class _Block(NamedTuple):
-    """A part, where its columns and its arrays in φ are, and what parameters and values of it look like."""
+    """A part, the place of its columns and of its arrays in φ, and an example of its parameters and values."""
 
     name: str
     part: Emission
@@ -243,13 +215,51 @@ class _Block(NamedTuple):
         return f"{self.name} (column {first})" if first == last else f"{self.name} (columns {first} to {last})"
 
     def phi(self, phi: Phi) -> Phi:
-        """What is its own of φ."""
+        """The parameters of this part."""
         return rebuild(self.like, phi[self.arrays])
 
 
-def _product(each: list[Collapsed], known: list[Steps], n_steps: int) -> Collapsed:
-    """Values beside each other, priors above each other, and statistics one after the other."""
-    values, parts = [], []
+@dataclass(frozen=True, eq=False)
+class _Product:
+    """Sufficient statistics of an `Independent` emission: those of its parts."""
+
+    emission: Independent
+    parts: tuple[Conjugate, ...]
+
+    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Statistics:
+        split = zip(self.parts, self.emission._split(y), strict=True)
+        return self._join(part.statistics(own, states[known], n_states) for part, (_, known, own) in split)
+
+    def combine(self, pieces: Sequence[Statistics]) -> Statistics:
+        by_part = zip(*map(self._split, pieces), strict=True)
+        return self._join(part.combine(own) for part, own in zip(self.parts, by_part, strict=True))
+
+    def draw(self, rng: np.random.Generator, statistics: Statistics) -> Phi:
+        each = zip(self.parts, self._split(statistics), strict=True)
+        return self.emission._join(part.draw(rng, own) for part, own in each)
+
+    def log_likelihood(self, statistics: Statistics, phi: Phi) -> float:
+        each = zip(self.parts, self.emission._blocks, self._split(statistics), strict=True)
+        return sum(part.log_likelihood(own, block.phi(phi)) for part, block, own in each)
+
+    def _join(self, each: Iterable[Statistics]) -> Statistics:
+        return self.emission._join(each, "IndependentStatistics")
+
+    def _split(self, statistics: Statistics) -> list[Statistics]:
+        """The statistics of each part."""
+        left = iter(statistics)
+        return [rebuild(like, islice(left, len(fields(like)))) for like in self._empty]
+
+    @cached_property
+    def _empty(self) -> list[Statistics]:
+        """Statistics of no data, which show the fields of each part."""
+        blocks = zip(self.parts, self.emission._blocks, strict=True)
+        return [part.statistics(block.step[:0], np.zeros(0, np.int64), 1) for part, block in blocks]
+
+
+def _compiled_product(each: list[Compiled], known: Sequence[Steps], n_steps: int) -> Compiled:
+    """Values side by side, priors stacked, statistics one after the other; one row of the table per part."""
+    values, table = [], []
     priors = [np.atleast_2d(own.prior) for own in each]
     prior = np.zeros((len(each), *np.max([own.shape for own in priors], axis=0)))
     column, statistic = 0, 1
@@ -259,18 +269,19 @@ def _product(each: list[Collapsed], known: list[Steps], n_steps: int) -> Collaps
         values.append(np.full((n_steps, block.shape[1]), np.nan))
         values[-1][known[p]] = block
         columns, statistics = slice(column, column + block.shape[1]), slice(statistic, statistic + own.size)
-        parts.append(Part(own.family, own.prior.ndim == 2, columns, statistics))
+        is_row = own.prior.ndim == 2
+        table.append([own.family, is_row, columns.start, columns.stop, statistics.start, statistics.stop])
         column, statistic = columns.stop, statistics.stop
-    return Collapsed("product", prior, np.hstack(values)[:, :, None], statistic, tuple(parts))
+    return Compiled(np.array(table), prior, np.hstack(values)[:, :, None], statistic)
 
 
 def _known(y: FloatArray) -> BoolArray:
-    """Which rows have any value."""
+    """Rows with at least one value."""
     return np.asarray(~np.isnan(y).all(axis=1))
 
 
 def _names(parts: tuple[Emission, ...]) -> list[str]:
-    """After their classes, as in multivariate_normal; numbered where a class comes more than once."""
+    """Class names in snake case, numbered if a class occurs more than once."""
     names = [re.sub("(?<=[a-z])(?=[A-Z])", "_", type(part).__name__).lower() for part in parts]
     times = Counter(names)
     return [name if times[name] == 1 else f"{name}_{names[:i].count(name)}" for i, name in enumerate(names)]
@@ -282,7 +293,7 @@ def _phi(names: tuple[str, ...], arrays: Iterable[Array], kind: str = "Independe
 
 @cache
 def _kind(names: tuple[str, ...], kind: str) -> Any:
-    """A named tuple that can be pickled, although no module has its class."""
+    """A NamedTuple class that is made at run time and can still be pickled."""
     fields: Any = namedtuple(kind, names)  # type: ignore[misc]
     reduce = {"__reduce__": lambda self: (_phi, (names, tuple(self), kind))}
     return type(kind, (fields,), {"__slots__": ()} | reduce)

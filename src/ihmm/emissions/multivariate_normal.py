@@ -1,17 +1,18 @@
-"""Rows of several real numbers: normal, with full or diagonal covariance, single values of a row may be missing."""
+"""Gaussian rows with full or diagonal covariance; single values of a row may be missing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ihmm import _checks
-from ihmm._typing import Array, FloatArray, IntArray, Phi, Statistics
-from ihmm.emissions._base import LARGEST, Collapsed, ConjugateEmission, Emission
+from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.emissions._conjugate import Conjugate
 from ihmm.emissions._diagonal import DiagonalNormal
 from ihmm.emissions._full import FullNormal
+from ihmm.emissions._protocol import ConjugateEmission, Emission
+from ihmm.emissions._validation import is_covariance, plain, real_rows
 from ihmm.emissions.normal import Normal, NormalPhi
 
 Numbers = Sequence[float] | FloatArray
@@ -19,24 +20,24 @@ Numbers = Sequence[float] | FloatArray
 
 @dataclass(frozen=True)
 class MultivariateNormal(ConjugateEmission):
-    """Normal rows of `n_features` columns under the conjugate normal-inverse-Wishart prior.
+    """Gaussian rows of `n_features` columns under the conjugate normal-inverse-Wishart prior.
 
-    Single values of a row may be NaN: they are missing, and the row is judged by the others.
+    Single values of a row may be missing (NaN); the density of the row is then that of its observed values.
 
     Parameters
     ----------
     n_features
         D, the number of columns.
     mean
-        Where state means are centred: a number, or one for each column.
+        Prior mean of the state means: a number, or one for each column.
     strength
-        How many observations the prior mean is worth; small values let means spread far.
+        Weight of the prior mean in observations; small values let the state means spread far.
     dof, scale
-        Σ ~ InverseWishart(dof, scale), of mean scale/(dof − D − 1), which is `scale` itself for the default
-        dof = D + 2. A number is a multiple of the identity, D numbers are a diagonal; a matrix may be any covariance.
+        Σ ~ InverseWishart(dof, scale), with mean scale/(dof − D − 1), which equals `scale` for the default dof = D + 2.
+        `scale` is a multiple of the identity (a number), a diagonal (D numbers) or a covariance matrix.
     covariance
-        "full"; or "diagonal", with independent columns, each of whose variances has the law it has under "full",
-        InvGamma((dof − D + 1)/2, scale_dd/2). Then φ holds `variance` (K, D) in place of `covariance` (K, D, D).
+        "full", or "diagonal" for independent columns. Each variance then has the marginal prior it has under "full",
+        InvGamma((dof − D + 1)/2, scale_dd/2), and φ has `variance` (K, D) in place of `covariance` (K, D, D).
     """
 
     n_features: int
@@ -52,7 +53,6 @@ class MultivariateNormal(ConjugateEmission):
         _checks.one_of("MultivariateNormal covariance", self.covariance, ("full", "diagonal"))
         if self.dof is not None and _checks.finite("MultivariateNormal dof", self.dof) <= size - 1:
             raise ValueError(f"MultivariateNormal dof must be above n_features − 1 = {size - 1}, got {self.dof!r}")
-        # settings are kept as plain numbers and tuples of them, which can be compared, hashed and saved
         object.__setattr__(self, "mean", plain("MultivariateNormal mean", self.mean, [(), (size,)]))
         shapes = [(), (size,), (size, size)] if self.covariance == "full" else [(), (size,)]
         object.__setattr__(self, "scale", plain("MultivariateNormal scale", self.scale, shapes))
@@ -83,20 +83,7 @@ class MultivariateNormal(ConjugateEmission):
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> Phi:
         return self._law.update(rng, y, states, phi)
 
-    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Statistics | None:
-        return self._law.statistics(y, states, n_states)
-
-    def combine(self, parts: Sequence[Statistics]) -> Statistics:
-        return self._law.combine(parts)
-
-    def resample_given(self, rng: np.random.Generator, statistics: Statistics) -> Phi:
-        return self._law.resample_given(rng, statistics)
-
-    def log_likelihood_given(self, statistics: Statistics, phi: Phi) -> float:
-        return self._law.log_likelihood_given(statistics, phi)
-
     def complete(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: Phi) -> FloatArray:
-        """A copy of y with missing values drawn given the others of their rows."""
         return self._law.complete(rng, y, states, phi)
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: Phi) -> FloatArray:
@@ -111,8 +98,8 @@ class MultivariateNormal(ConjugateEmission):
     def log_evidence(self, y: FloatArray) -> float:
         return self._law.log_evidence(y)
 
-    def collapsed(self, y: FloatArray) -> Collapsed | None:
-        return self._law.collapsed(y)
+    def conjugate(self, y: FloatArray) -> Conjugate | None:
+        return self._law.conjugate(y)
 
     @cached_property
     def _law(self) -> FullNormal | DiagonalNormal:
@@ -129,48 +116,3 @@ class MultivariateNormal(ConjugateEmission):
     def _scale_matrix(self) -> FloatArray:
         scale = np.asarray(self.scale, np.float64)
         return scale if scale.ndim == 2 else np.diag(np.broadcast_to(scale, self.n_features))
-
-
-def real_rows(y: Array, size: int, family: str) -> FloatArray:
-    """The values of one sequence as rows of `size` numbers, single ones of which may be NaN."""
-    if y.shape[1:] != (size,) and not (size == 1 and y.ndim == 1):
-        got = "one number" if y.ndim == 1 else f"{y.shape[1]} columns"
-        raise ValueError(f"{family} with n_features = {size} takes rows of that length, shape (T, {size}); got {got}")
-    values = y.astype(np.float64).reshape(-1, size)
-    bad = np.flatnonzero(np.isinf(values).any(axis=1))
-    if bad.size:
-        raise ValueError(
-            f"{family} expects finite values, got {bad.size} rows that have others (first at t = {bad[0]}); "
-            "drop them, or write NaN for what is missing"
-        )
-    largest = float(np.nanmax(np.abs(values)))
-    if largest > LARGEST:
-        raise ValueError(f"{family} expects values within ±{LARGEST:g}, got {largest:g}; rescale the series")
-    return values
-
-
-def plain(name: str, value: Any, shapes: list[tuple[int, ...]]) -> Any:
-    """A number, or numbers in tuples, from any kind of array."""
-    try:
-        array = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
-    if isinstance(value, (bool, str)) or array.shape not in shapes or not np.isfinite(array).all():
-        expected = " or ".join("a finite number" if shape == () else f"numbers of shape {shape}" for shape in shapes)
-        raise ValueError(f"{name} must be {expected}, got {value!r}")
-    return _tuples(array.tolist())
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def is_covariance(matrix: FloatArray) -> bool:
-    """Whether a matrix is symmetric and positive definite."""
-    if not (np.diag(matrix) > 0).all() or not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0):
-        return False
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""Normal emissions with unknown mean and variance: μ | σ² ~ N(mean, σ²/strength), σ² ~ InvGamma(shape, rate)."""
+"""Gaussian emissions, mean and variance unknown: μ | σ² ~ N(mean, σ²/strength), σ² ~ InvGamma(shape, rate)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ import numpy as np
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values, total
-from ihmm.kernels import densities
+from ihmm.emissions._conjugate import Compiled, Conjugate, total
+from ihmm.emissions._protocol import ConjugateEmission
+from ihmm.emissions._validation import real_values
+from ihmm.kernels import densities, direct
 from ihmm.kernels.counts import moments
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -23,7 +25,7 @@ class NormalPhi(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Of each state's values. Where there are none, all are 0."""
+    """Sufficient statistics of each state's values; all 0 for a state without any."""
 
     number: IntArray
     average: FloatArray
@@ -32,14 +34,14 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class Normal(ConjugateEmission):
-    """Normal observations under the conjugate normal-inverse-gamma prior (T15 §2.2).
+    """Gaussian observations under the conjugate normal-inverse-gamma prior (T15 §2.2).
 
     Parameters
     ----------
     mean
-        Where state means are centred.
+        Prior mean of the state means.
     strength
-        How many observations the prior mean is worth; small values let means spread far.
+        Weight of the prior mean in observations; small values let the state means spread far.
     shape, rate
         σ² ~ InvGamma(shape, rate), of mean rate/(shape − 1).
     """
@@ -74,25 +76,13 @@ class Normal(ConjugateEmission):
         return NormalPhi(self.mean + rng.standard_normal(n) * np.sqrt(variance / self.strength), variance)
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalPhi:
-        return self.resample_given(rng, self.statistics(y, states, n_states))
-
-    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Moments:
-        return Moments(*moments(states, y, n_states))
-
-    def combine(self, parts: Sequence[Moments]) -> Moments:
-        return combine_moments(parts)
-
-    def resample_given(self, rng: np.random.Generator, statistics: Moments) -> NormalPhi:
-        return self.draw_posterior(rng, statistics.number, *statistics)
-
-    def log_likelihood_given(self, statistics: Moments, phi: NormalPhi) -> float:
-        return log_normal_given(statistics, phi.mean, phi.variance)
+        return self._draw(rng, statistics(y, states, n_states))
 
     def draw_posterior(
         self, rng: np.random.Generator, count: IntArray, weight: Array, average: FloatArray, square: Array
     ) -> NormalPhi:
-        """φ given the number of each state's observations, their weight in all, weighted average and sum of squares
-        about it; y_t of weight w has variance σ²/w."""
+        """φ given each state's number of observations, their total weight, weighted average and weighted sum of squares
+        about it; an observation of weight w has variance σ²/w."""
         center, strength, shape, rate = self._posterior(count, weight, average, square)
         variance = rate / np.maximum(rng.standard_gamma(shape), FLOOR)
         return NormalPhi(center + rng.standard_normal(len(count)) * np.sqrt(variance / strength), variance)
@@ -123,8 +113,13 @@ class Normal(ConjugateEmission):
         )
         return float(log_evidence)
 
-    def collapsed(self, y: FloatArray) -> Collapsed:
-        return Collapsed("normal", np.array([self.mean, self.strength, self.shape, self.rate]), y, size=7)
+    def conjugate(self, y: FloatArray) -> Conjugate:
+        prior = np.array([self.mean, self.strength, self.shape, self.rate])
+        compiled = Compiled(direct.NORMAL, prior, y, size=7)
+        return Conjugate(statistics, combine_moments, self._draw, log_likelihood, self.log_evidence, compiled)
+
+    def _draw(self, rng: np.random.Generator, statistics: Moments) -> NormalPhi:
+        return self.draw_posterior(rng, statistics.number, *statistics)
 
     def _posterior(
         self, count: IntArray, weight: Array, average: FloatArray, square: Array
@@ -136,22 +131,30 @@ class Normal(ConjugateEmission):
         return center, strength, shape, rate
 
 
+def statistics(y: FloatArray, states: IntArray, n_states: int) -> Moments:
+    return Moments(*moments(states, y, n_states))
+
+
 def combine_moments(parts: Sequence[Moments]) -> Moments:
-    """n = Σ n_i, a = Σ n_i a_i / n and S = Σ S_i + n_i (a_i − a)²: no large squares that cancel."""
+    """n = Σ n_i, a = Σ n_i a_i / n and S = Σ S_i + n_i (a_i − a)²: large squares do not cancel."""
     number, average, square = map(np.stack, zip(*parts, strict=True))
     together, center = pool(number, average)
     return Moments(together, center, total(square + number * np.square(average - center)))
 
 
 def pool(number: IntArray, average: FloatArray) -> tuple[IntArray, FloatArray]:
-    """How many values there are in all pieces, (P, …), and their average."""
+    """Number and average of the values of all parts, (P, …)."""
     together = number.sum(axis=0)
     return together, total(number * average) / np.maximum(together, 1)
 
 
+def log_likelihood(statistics: Moments, phi: NormalPhi) -> float:
+    return log_normal_given(statistics, phi.mean, phi.variance)
+
+
 def log_normal_given(statistics: Moments, mean: FloatArray, variance: FloatArray) -> float:
-    """log Π_t N(y_t | mean_k, variance_k), k the state of step t, of values that are summed up."""
-    here = statistics.number > 0  # the parameters of other states may be too large to be squared
+    """log Π_t N(y_t | mean_k, variance_k), k = s_t, from sufficient statistics."""
+    here = statistics.number > 0  # the parameters of unvisited states may be too large to be squared
     number, average, square = (array[here] for array in statistics)
     distance = (square + number * np.square(average - mean[here])) / variance[here]
     return -0.5 * float(np.sum(distance + number * (LOG_2PI + np.log(variance[here]))))
@@ -160,16 +163,16 @@ def log_normal_given(statistics: Moments, mean: FloatArray, variance: FloatArray
 def log_normal(y: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
     """log N(y_t | mean_k, variance_k), (T, K)."""
     out = np.empty((len(mean), len(y)))
-    densities.log_normal(np.ascontiguousarray(y), *_as_compiled_code_reads(mean, variance), out)
+    densities.log_normal(np.ascontiguousarray(y), *_constants(mean, variance), out)
     return out.T
 
 
 def log_normal_at(y: FloatArray, states: IntArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """log N(y_t | mean_k, variance_k), k the state of step t."""
+    """log N(y_t | mean_k, variance_k), k = s_t, shape (T,)."""
     out = np.empty(len(y))
-    densities.log_normal_at(np.ascontiguousarray(y), states, *_as_compiled_code_reads(mean, variance), out)
+    densities.log_normal_at(np.ascontiguousarray(y), states, *_constants(mean, variance), out)
     return out
 
 
-def _as_compiled_code_reads(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _constants(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return np.ascontiguousarray(mean), -0.5 / variance, 0.5 * (LOG_2PI + np.log(variance))

@@ -1,6 +1,5 @@
-"""Normal emissions with known noise: y | μ ~ N(μ, noise²), μ ~ N(mean, scale²) (T15 §4.1)."""
+"""Gaussian emissions with known noise: y | μ ~ N(μ, noise²), μ ~ N(mean, scale²) (T15 §4.1)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,9 +7,19 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, ConjugateEmission, real_values
-from ihmm.emissions.normal import LOG_2PI, Moments, combine_moments, log_normal, log_normal_at, log_normal_given
-from ihmm.kernels.counts import moments
+from ihmm.emissions._conjugate import Compiled, Conjugate
+from ihmm.emissions._protocol import ConjugateEmission
+from ihmm.emissions._validation import real_values
+from ihmm.emissions.normal import (
+    LOG_2PI,
+    Moments,
+    combine_moments,
+    log_normal,
+    log_normal_at,
+    log_normal_given,
+    statistics,
+)
+from ihmm.kernels import direct
 
 
 class NormalMeanPhi(NamedTuple):
@@ -19,7 +28,7 @@ class NormalMeanPhi(NamedTuple):
 
 @dataclass(frozen=True)
 class NormalMean(ConjugateEmission):
-    """Normal observations whose standard deviation `noise` is known and shared by all states."""
+    """Gaussian observations whose standard deviation `noise` is known and shared by all states."""
 
     noise: float = 1.0
     mean: float = 0.0
@@ -46,22 +55,7 @@ class NormalMean(ConjugateEmission):
         return NormalMeanPhi(rng.normal(self.mean, self.scale, n))
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NormalMeanPhi:
-        return self.resample_given(rng, self.statistics(y, states, n_states))
-
-    def statistics(self, y: FloatArray, states: IntArray, n_states: int) -> Moments:
-        return Moments(*moments(states, y, n_states))
-
-    def combine(self, parts: Sequence[Moments]) -> Moments:
-        return combine_moments(parts)
-
-    def resample_given(self, rng: np.random.Generator, statistics: Moments) -> NormalMeanPhi:
-        weight = statistics.number / self.noise**2
-        precision = 1 / self.scale**2 + weight
-        center = (self.mean / self.scale**2 + weight * statistics.average) / precision
-        return NormalMeanPhi(center + rng.standard_normal(len(center)) / np.sqrt(precision))
-
-    def log_likelihood_given(self, statistics: Moments, phi: NormalMeanPhi) -> float:
-        return log_normal_given(statistics, phi.mean, np.full(len(phi.mean), self.noise**2))
+        return self._draw(rng, statistics(y, states, n_states))
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: NormalMeanPhi) -> FloatArray:
         return phi.mean[states] + self.noise * rng.standard_normal(len(states))
@@ -72,7 +66,7 @@ class NormalMean(ConjugateEmission):
     def log_evidence(self, y: FloatArray) -> float:
         if len(y) == 0:
             return 0.0
-        # y ~ N(mean, noise² I + scale² 11ᵀ): split into the average and the deviations from it
+        # y ~ N(mean, noise² I + scale² 11ᵀ), factored into the average and the deviations from it
         n, centred = len(y), y - self.mean
         average = centred.mean()
         deviation = self._log_normal(centred - average, self.noise**2).sum()
@@ -80,8 +74,19 @@ class NormalMean(ConjugateEmission):
         at_average = self._log_normal(average, spread + self.scale**2) - self._log_normal(np.zeros(()), spread)
         return float(deviation + at_average)
 
-    def collapsed(self, y: FloatArray) -> Collapsed:
-        return Collapsed("normal_mean", np.array([self.noise**2, self.mean, self.scale**2]), y, size=7)
+    def conjugate(self, y: FloatArray) -> Conjugate:
+        prior = np.array([self.noise**2, self.mean, self.scale**2])
+        compiled = Compiled(direct.NORMAL_MEAN, prior, y, size=7)
+        return Conjugate(statistics, combine_moments, self._draw, self._log_likelihood, self.log_evidence, compiled)
+
+    def _draw(self, rng: np.random.Generator, statistics: Moments) -> NormalMeanPhi:
+        weight = statistics.number / self.noise**2
+        precision = 1 / self.scale**2 + weight
+        center = (self.mean / self.scale**2 + weight * statistics.average) / precision
+        return NormalMeanPhi(center + rng.standard_normal(len(center)) / np.sqrt(precision))
+
+    def _log_likelihood(self, statistics: Moments, phi: NormalMeanPhi) -> float:
+        return log_normal_given(statistics, phi.mean, np.full(len(phi.mean), self.noise**2))
 
     @staticmethod
     def _log_normal(residual: FloatArray, variance: float) -> FloatArray:

@@ -1,6 +1,5 @@
 """Counts: y | rate ~ Poisson(rate), rate ~ Gamma(shape, rate)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma
 from typing import NamedTuple
@@ -11,8 +10,10 @@ from scipy.special import gammaln, xlogy
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Collapsed, ConjugateEmission, add
+from ihmm.emissions._conjugate import Compiled, Conjugate, add
 from ihmm.emissions._counts import LARGEST_COUNT, log_factorial
+from ihmm.emissions._protocol import ConjugateEmission
+from ihmm.kernels import direct
 
 
 class PoissonPhi(NamedTuple):
@@ -20,14 +21,14 @@ class PoissonPhi(NamedTuple):
 
 
 class PoissonStatistics(NamedTuple):
-    number: IntArray  # of steps
+    number: IntArray  # of time steps
     total: Array
     log_factorials: Array  # Σ log y_t!
 
 
 @dataclass(frozen=True)
 class Poisson(ConjugateEmission):
-    """One count a step; each state's rate is Gamma(shape, rate), of mean shape/rate."""
+    """One count per time step; the rate of each state is Gamma(shape, rate), with mean shape/rate."""
 
     shape: float = 1.0
     rate: float = 1.0
@@ -38,13 +39,13 @@ class Poisson(ConjugateEmission):
 
     def validate(self, y: Array) -> IntArray:
         if y.ndim != 1:
-            raise ValueError(f"Poisson takes one count a step, shape (T,); got {y.shape[1]} columns")
+            raise ValueError(f"Poisson takes one count per time step, shape (T,); got {y.shape[1]} columns")
         with np.errstate(invalid="ignore"):
             wrong = np.flatnonzero(~((y >= 0) & (y <= LARGEST_COUNT) & (y == np.floor(y))))
         if wrong.size:
             raise ValueError(
-                f"Poisson expects counts, whole numbers from 0 up, got {y[wrong[0]]} at t = {wrong[0]} "
-                f"({wrong.size} such values); for other numbers see Normal"
+                f"Poisson expects non-negative whole numbers, got {y[wrong[0]]} at t = {wrong[0]} "
+                f"({wrong.size} such values); for real numbers use Normal"
             )
         return y.astype(np.int64)
 
@@ -66,25 +67,7 @@ class Poisson(ConjugateEmission):
         return PoissonPhi(np.maximum(rng.standard_gamma(self.shape, n) / self.rate, FLOOR))
 
     def resample(self, rng: np.random.Generator, y: IntArray, states: IntArray, n_states: int) -> PoissonPhi:
-        return self.resample_given(rng, self.statistics(y, states, n_states))
-
-    def statistics(self, y: IntArray, states: IntArray, n_states: int) -> PoissonStatistics:
-        return PoissonStatistics(
-            np.bincount(states, minlength=n_states),
-            np.bincount(states, weights=y, minlength=n_states),
-            np.bincount(states, weights=log_factorial(y), minlength=n_states),
-        )
-
-    def combine(self, parts: Sequence[PoissonStatistics]) -> PoissonStatistics:
-        return add(parts)
-
-    def resample_given(self, rng: np.random.Generator, statistics: PoissonStatistics) -> PoissonPhi:
-        shape, rate = self.shape + statistics.total, self.rate + statistics.number
-        return PoissonPhi(np.maximum(rng.standard_gamma(shape) / rate, FLOOR))
-
-    def log_likelihood_given(self, statistics: PoissonStatistics, phi: PoissonPhi) -> float:
-        number, total, log_factorials = statistics
-        return float(np.sum(xlogy(total, phi.rate) - number * phi.rate - log_factorials))
+        return self._draw(rng, statistics(y, states, n_states))
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: PoissonPhi) -> IntArray:
         return rng.poisson(phi.rate[states])
@@ -98,5 +81,23 @@ class Poisson(ConjugateEmission):
         log_gamma = lgamma(shape) - lgamma(self.shape) + self.shape * np.log(self.rate) - shape * np.log(rate)
         return float(log_gamma - log_factorial(y).sum())
 
-    def collapsed(self, y: IntArray) -> Collapsed:
-        return Collapsed("poisson", np.array([self.shape, self.rate]), y.astype(np.float64), size=2)
+    def conjugate(self, y: IntArray) -> Conjugate:
+        compiled = Compiled(direct.POISSON, np.array([self.shape, self.rate]), y.astype(np.float64), size=2)
+        return Conjugate(statistics, add, self._draw, log_likelihood, self.log_evidence, compiled)
+
+    def _draw(self, rng: np.random.Generator, statistics: PoissonStatistics) -> PoissonPhi:
+        shape, rate = self.shape + statistics.total, self.rate + statistics.number
+        return PoissonPhi(np.maximum(rng.standard_gamma(shape) / rate, FLOOR))
+
+
+def statistics(y: IntArray, states: IntArray, n_states: int) -> PoissonStatistics:
+    return PoissonStatistics(
+        np.bincount(states, minlength=n_states),
+        np.bincount(states, weights=y, minlength=n_states),
+        np.bincount(states, weights=log_factorial(y), minlength=n_states),
+    )
+
+
+def log_likelihood(statistics: PoissonStatistics, phi: PoissonPhi) -> float:
+    number, total, log_factorials = statistics
+    return float(np.sum(xlogy(total, phi.rate) - number * phi.rate - log_factorials))

@@ -14,8 +14,9 @@ import numpy as np
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Emission, real_values
 from ihmm.emissions._gamma import expectation, gamma_nodes
+from ihmm.emissions._protocol import Emission
+from ihmm.emissions._validation import real_values
 from ihmm.emissions.normal import Normal, NormalPhi
 
 

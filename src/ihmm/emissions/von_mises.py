@@ -10,9 +10,10 @@ from scipy.special import i0e
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._base import Emission, real_values
 from ihmm.emissions._gamma import expectation, gamma_nodes
+from ihmm.emissions._protocol import Emission
 from ihmm.emissions._slice import slice_step
+from ihmm.emissions._validation import real_values
 from ihmm.emissions.normal import LOG_2PI
 
 

@@ -1,4 +1,4 @@
-"""Moves on the path and β, with π integrated out, between Step 1 and the rest of a sweep."""
+"""Moves on the trajectory and β, with π integrated out, between Step 1 and the rest of the sweep."""
 
 from ihmm.moves._base import Move, MoveInfo
 from ihmm.moves.greedy import GreedySplitMerge

@@ -1,8 +1,8 @@
-"""Splitting and merging states while tuning.
+"""Greedy splits and merges of states during tuning.
 
-Sampling alone finds new states quickly, but two states that mean the same become one only after hundreds of sweeps.
-Tuning sweeps are thrown away, so they may optimise instead of sample: this move makes the splits and merges that
-raise the joint probability. It leaves nothing invariant, and never acts after tuning.
+Sampling alone finds new states quickly, but merges two states with the same meaning only after hundreds of sweeps.
+Tuning sweeps are discarded, so they may optimise instead of sample: this move makes the splits and merges that raise
+the joint probability. It does not leave the posterior invariant, and never acts after tuning.
 """
 
 from dataclasses import dataclass
@@ -12,36 +12,38 @@ import numpy as np
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import BoolArray, FloatArray, IntArray, Phi
-from ihmm.emissions._base import join, take
-from ihmm.emissions._base import size as n_choices
+from ihmm.data import Data
+from ihmm.emissions._parameters import join, take
+from ihmm.emissions._parameters import size as n_choices
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.kernels.direct import gather_statistics
 from ihmm.kernels.greedy import SCANS, keep_split, merge_best_first, try_splits
 from ihmm.kernels.rows import CHOICE
-from ihmm.model import Data, Hyper, Model
+from ihmm.model import Hyper, Model
 from ihmm.moves._base import MoveInfo
-from ihmm.samplers import Path
-from ihmm.samplers.direct_assignment import compiled_family
+from ihmm.samplers import StateUpdate
 from ihmm.sticks import new_stream, total_states
+from ihmm.trajectory import Trajectory
 
-LEAST = -1e10  # logarithm of a density that is zero, so that sums and differences stay numbers
+LOG_ZERO = -1e10  # stands for log 0, so that sums and differences stay finite
 
 
 @dataclass(frozen=True)
 class GreedySplitMerge:
     """In the first tuning sweeps, make the splits and merges of states that raise the joint probability.
 
-    One split of each state is tried, by how well its steps predict each other; then pairs are merged, best first, as
-    long as that gains anything. φ is integrated out. Where that cannot be done, it is taken for one of a few values:
-    draws given the steps of a state, of half of one, or of two that are alike. Mixtures are left to `GroupComponents`.
+    One split of each state is proposed, based on how well its observations predict each other; then pairs are merged,
+    best first, while that raises the joint. φ is integrated out if the emission is conjugate. Otherwise it takes one of
+    a few values: draws given the observations of a state, of half a state, or of two similar states. Mixtures are left
+    to `GroupComponents`.
 
     Parameters
     ----------
     sweeps
-        How many tuning sweeps it acts in.
+        Number of tuning sweeps in which it acts.
     careful
-        Judge a merge with the choice between the two states summed over, instead of along the path alone. The path
-        alone is quick to do away with copies, and merges states that overlap too; this leaves them alone.
+        Judge a merge with the choice between the two states summed out, instead of along the current trajectory. The
+        trajectory alone removes duplicates quickly, but also merges states that merely overlap.
     """
 
     sweeps: int = 30
@@ -54,26 +56,26 @@ class GreedySplitMerge:
         return sweep < min(self.sweeps, tune)
 
     def apply(
-        self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
-    ) -> tuple[Path, MoveInfo]:
+        self, rng: np.random.Generator, data: Data, model: Model, update: StateUpdate, hyper: Hyper
+    ) -> tuple[StateUpdate, MoveInfo]:
         if model.is_mixture:
-            return path, MoveInfo()
+            return update, MoveInfo()
         gamma = hyper.gamma if np.isfinite(hyper.gamma) else 1.0  # equal weights are judged as if γ were 1
         mass = (gamma, hyper.concentration, hyper.stickiness)
-        n_states = len(path.beta) - 1
-        states, beta = path.states.copy(), np.zeros(min(2 * n_states, total_states(model.prior)))
-        beta[:n_states] = path.beta[:-1]
+        n_states = update.n_states
+        states, beta = update.states.copy(), np.zeros(min(2 * n_states, total_states(model.prior)))
+        beta[:n_states] = update.beta[:-1]
 
-        collapsed, choices = model.collapsed(data), None
-        if collapsed is not None:
-            about = compiled_family(collapsed), collapsed.prior, collapsed.size, collapsed.values, data.offsets
+        compiled, choices = data.conjugate.compiled if data.conjugate is not None else None, None
+        if compiled is not None:
+            about = compiled.family, compiled.prior, compiled.size, compiled.values, data.offsets
             n_states = try_splits(new_stream(rng), *about, states, beta, *mass, n_states)
         else:
-            leaves, choices = propose(rng, data, model, path)
+            leaves, choices = propose(rng, data, model, update)
             about = CHOICE, np.zeros((1, 1)), 1 + n_choices(choices), log_densities(model, data, choices), data.offsets
             for k in range(n_states):
                 if n_states < len(beta):
-                    states[leaves & (path.states == k)] = n_states
+                    states[leaves & (update.states == k)] = n_states
                     n_states += keep_split(*about, states, beta, *mass, k, n_states)
 
         family, prior, size, values, offsets = about
@@ -85,32 +87,32 @@ class GreedySplitMerge:
         )
         kept = compact(states, np.arange(n_states), states)
         phi = None if choices is None else take(choices, statistics[kept, 1:].argmax(axis=1))
-        info = MoveInfo(n_states - (len(path.beta) - 1), n_states - len(kept))
-        return Path(states, np.append(beta[kept], path.beta[-1]), phi), info
+        info = MoveInfo(n_states - update.n_states, n_states - len(kept))
+        return StateUpdate(Trajectory(states), np.append(beta[kept], update.beta[-1]), phi), info
 
 
-def propose(rng: np.random.Generator, data: Data, model: Model, path: Path) -> tuple[BoolArray, Phi]:
-    """A split of each state: the steps that would leave it. And parameters to choose from: those of the states, of
-    their halves, and of the pairs that are most alike."""
-    states, n_states = path.states, len(path.beta) - 1
-    phi = model.resample_phi(rng, data, states, n_states, path.phi)
+def propose(rng: np.random.Generator, data: Data, model: Model, update: StateUpdate) -> tuple[BoolArray, Phi]:
+    """A split of each state, as the time steps that would leave it; and candidate parameters: those of the states, of
+    their halves, and of the most similar pairs."""
+    states = update.states
+    phi = model.resample_phi(rng, data, states, update.n_states, update.phi)
     leaves, halves = halve(rng, data, model, states, phi)
     return leaves, join(phi, halves, pair(rng, data, model, states, phi))
 
 
 def halve(rng: np.random.Generator, data: Data, model: Model, states: IntArray, phi: Phi) -> tuple[BoolArray, Phi]:
-    """The steps of each state that go to its second half, and parameters of both halves.
+    """The time steps of each state that go to its second half, and parameters of both halves.
 
-    The second half begins as one step that the state's φ is likely to explain badly. All steps join the half under
-    whose φ they are more likely; then φ is drawn anew and they choose again, a few times. Steps without a value go with
-    the one before.
+    The second half starts from one observation that the state's φ explains badly. Then, a few times over, every
+    observation is assigned to the half under whose φ it is more likely, and φ is redrawn. Uninformative steps follow
+    the step before them.
     """
     n_states = n_choices(phi)
-    known = data.observed
+    known = data.informative
     observed, last_known = np.flatnonzero(known), np.maximum.accumulate(np.where(known, np.arange(len(states)), 0))
-    surprise = -np.maximum(model.log_density_at(data, states, phi)[observed], LEAST)
+    surprise = -np.maximum(model.log_density_at(data, states, phi)[observed], LOG_ZERO)
     first, k = one_of_each(rng, states[observed], surprise)
-    halves = join(phi, model.emission.resample(rng, data.seen[observed[first]], k, n_states))
+    halves = join(phi, model.emission.resample(rng, data.observations[observed[first]], k, n_states))
     for _ in range(SCANS):
         stays, goes = (model.log_density_at(data, states + side * n_states, halves) for side in (0, 1))
         leaves = (goes > stays)[last_known]
@@ -119,8 +121,8 @@ def halve(rng: np.random.Generator, data: Data, model: Model, states: IntArray, 
 
 
 def redraw(rng: np.random.Generator, data: Data, model: Model, states: IntArray, phi: Phi) -> Phi:
-    """φ drawn anew for the states that have a step, and as it was for the others: not every emission of a user's own is
-    ready for those."""
+    """φ redrawn for the states that have observations, unchanged for the others: `resample` of a user's emission need
+    not support empty states."""
     found, steps = np.unique(states, return_inverse=True)
     fresh = model.resample_phi(rng, data, steps, len(found), take(phi, found))
     place = len(found) + np.arange(n_choices(phi))
@@ -129,7 +131,7 @@ def redraw(rng: np.random.Generator, data: Data, model: Model, states: IntArray,
 
 
 def pair(rng: np.random.Generator, data: Data, model: Model, states: IntArray, phi: Phi) -> Phi:
-    """Parameters of each state taken together with the one whose φ suits its steps best, after its own."""
+    """Parameters of each state merged with the other state whose φ explains its observations best."""
     table = model.log_density(data, phi)
     own = [states == k for k in range(table.shape[1])]
     fit = np.array([table[steps].sum(axis=0) for steps in own])
@@ -141,10 +143,10 @@ def pair(rng: np.random.Generator, data: Data, model: Model, states: IntArray, p
 
 
 def one_of_each(rng: np.random.Generator, states: IntArray, weight: FloatArray) -> tuple[IntArray, IntArray]:
-    """A step of every state, with probability proportional to its weight less the least one there; and these states."""
+    """One time step per state, drawn in proportion to its weight above the minimum of the state; and the states."""
     least = np.full(states.max(initial=0) + 1, np.inf)
     np.minimum.at(least, states, weight)
-    # the first of exponential clocks of these rates
+    # the minimum of exponential variables with these rates
     clock = rng.standard_exponential(len(states)) / np.maximum(weight - least[states], FLOOR)
     order = np.lexsort((clock, states))
     found, first = np.unique(states[order], return_index=True)
@@ -152,8 +154,8 @@ def one_of_each(rng: np.random.Generator, states: IntArray, weight: FloatArray) 
 
 
 def log_densities(model: Model, data: Data, phi: Phi) -> FloatArray:
-    """log f(y_t | φ_m) as compiled code reads it: finite, and NaN where there is no value."""
-    table = np.maximum(model.log_density(data, phi), LEAST)
-    if data.silent is not None:
-        table[data.silent] = np.nan
+    """log f(y_t | φ_m) as compiled code reads it: finite, and NaN at uninformative time steps."""
+    table = np.maximum(model.log_density(data, phi), LOG_ZERO)
+    if data.uninformative is not None:
+        table[data.uninformative] = np.nan
     return np.ascontiguousarray(table)

@@ -1,8 +1,8 @@
-"""Mixtures within states: components taken apart, and put together again as states.
+"""Regroup the components of mixture emissions into states.
 
-If every component were a state of its own, the path would be that of an ordinary model. Its states that are visited at
-random, one after the other, are components of one state: taking them for one leaves all densities as they are, and
-what the path's choices between them cost is paid by the transitions before and by the mixture's weights after,
+If every component were a state of its own, the trajectory would be that of an ordinary model. States that follow each
+other at random are then components of one state. Merging such states leaves all densities unchanged; the choice between
+them, which was a transition, becomes a choice of component. The joint probability changes through
 
     Σ_j log DirMult(n_j | c((1−ρ)β + ρδ_j)) + K log γ − Σ log β_k + Σ_k log Γ(σ)/Γ(σ+n_k).
 
@@ -16,28 +16,30 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import BoolArray, FloatArray, IntArray
+from ihmm.data import Data
 from ihmm.emissions.dp_mixture import DPMixture, rearrange
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.greedy import row_gain
-from ihmm.model import Data, Hyper, Model
+from ihmm.model import Hyper, Model
 from ihmm.moves._base import MoveInfo
 from ihmm.priors import GammaPrior
-from ihmm.samplers import Path
+from ihmm.samplers import StateUpdate
 from ihmm.sticks import total_states
+from ihmm.trajectory import Trajectory
 
-LOSS = 5.0  # of log probability, up to which two states are made one: sampling finds new states sooner than it merges
+MAX_LOSS = 5.0  # of log probability accepted for a merge: sampling splits states sooner than it merges them
 
 
 @dataclass(frozen=True)
 class GroupComponents:
-    """In the first tuning sweeps, make states anew of the components of a `DPMixture`, as raises the joint probability.
+    """In the first tuning sweeps, regroup the components of a `DPMixture` into states to raise the joint probability.
 
-    Other emissions are left alone.
+    Other emissions are left unchanged.
 
     Parameters
     ----------
     sweeps
-        How many tuning sweeps it acts in.
+        Number of tuning sweeps in which it acts.
     """
 
     sweeps: int = 100
@@ -49,30 +51,31 @@ class GroupComponents:
         return sweep < min(self.sweeps, tune)
 
     def apply(
-        self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
-    ) -> tuple[Path, MoveInfo]:
+        self, rng: np.random.Generator, data: Data, model: Model, update: StateUpdate, hyper: Hyper
+    ) -> tuple[StateUpdate, MoveInfo]:
         emission = model.emission
-        if not isinstance(emission, DPMixture) or path.phi is None:
-            return path, MoveInfo()
-        observed = data.observed
-        apart, before = take_apart(path, observed)
-        # σ of few states with many components is larger than that of many with few: it must not stand in the way
+        if not isinstance(emission, DPMixture) or update.phi is None:
+            return update, MoveInfo()
+        observed = data.informative
+        apart, before = separate(update, observed)
+        # σ of few states with many components is larger than that of many states with few: do not let it decide
         sigma = 1.0 if isinstance(emission.concentration, GammaPrior) else emission.concentration
-        state, place, beta = put_together(apart, data, hyper, sigma, observed, total_states(model.prior))
+        state, place, beta = group(apart, data, hyper, sigma, observed, total_states(model.prior))
         components = np.where(observed, place[apart.states], -1)
-        renewed = Path(state[apart.states], beta, rearrange(path.phi, before, (state, place)), components)
-        n_more = len(beta) - len(path.beta)
-        return renewed, MoveInfo(max(n_more, 0), max(-n_more, 0))
+        phi = rearrange(update.phi, before, (state, place))
+        n_more = len(beta) - len(update.beta)
+        grouped = StateUpdate(Trajectory(state[apart.states]), beta, phi, components)
+        return grouped, MoveInfo(max(n_more, 0), max(-n_more, 0))
 
 
-def take_apart(path: Path, observed: BoolArray) -> tuple[Path, tuple[IntArray, IntArray]]:
-    """Every component as a state of its own, and which component of which state it was.
+def separate(update: StateUpdate, observed: BoolArray) -> tuple[StateUpdate, tuple[IntArray, IntArray]]:
+    """Every component as a state of its own, and the state and component it came from.
 
-    Steps without a value, which have none, go with the one before them in their state, or with the first."""
-    assert path.components is not None
-    components = path.components.copy()
-    for k in range(len(path.beta) - 1):
-        own = np.flatnonzero(path.states == k)
+    Steps without a value have no component; they follow the step before them in their state, or the first one."""
+    assert update.components is not None
+    components = update.components.copy()
+    for k in range(update.n_states):
+        own = np.flatnonzero(update.states == k)
         known = np.flatnonzero(observed[own])
         if len(known):
             last = np.searchsorted(known, np.arange(len(own)), side="right") - 1
@@ -80,23 +83,24 @@ def take_apart(path: Path, observed: BoolArray) -> tuple[Path, tuple[IntArray, I
         else:
             components[own] = 0
     size = int(components.max()) + 1
-    pairs, labels, count = np.unique(path.states * size + components, return_inverse=True, return_counts=True)
+    pairs, labels, count = np.unique(update.states * size + components, return_inverse=True, return_counts=True)
     state = pairs // size
     share = count / np.bincount(state, count)[state]
-    return Path(labels, np.append(path.beta[state] * share, path.beta[-1])), (state, pairs % size)
+    beta = np.append(update.beta[state] * share, update.beta[-1])
+    return StateUpdate(Trajectory(labels), beta), (state, pairs % size)
 
 
-def put_together(
-    path: Path, data: Data, hyper: Hyper, sigma: float, observed: BoolArray, most: int
+def group(
+    apart: StateUpdate, data: Data, hyper: Hyper, sigma: float, observed: BoolArray, most: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Take states for components of one, best pair first, until that would lose much and there are not too many.
+    """Merge states into components of one, best pair first, until a merge loses too much and at most `most` are left.
 
-    Returns the state that each is then a component of, which one, and β over the new states.
+    Returns the new state of each, its component there, and β over the new states.
     """
-    n_states = len(path.beta) - 1
+    n_states = apart.n_states
     gamma = hyper.gamma if np.isfinite(hyper.gamma) else 1.0
-    counts, beta = count_transitions(path.states, data.offsets, n_states), path.beta.copy()
-    customers = np.bincount(path.states[observed], minlength=n_states)
+    counts, beta = count_transitions(apart.states, data.offsets, n_states), apart.beta.copy()
+    customers = np.bincount(apart.states[observed], minlength=n_states)
     alive, group = np.ones(n_states, bool), np.arange(n_states)
 
     def gain(a: int, b: int) -> float:
@@ -111,7 +115,7 @@ def put_together(
             gains[a, b] = gain(a, b)
         stale[:] = False
         a, b = np.unravel_index(np.argmax(gains), gains.shape)
-        if (gains[a, b] <= -LOSS and alive.sum() <= most) or alive.sum() == 1:
+        if (gains[a, b] <= -MAX_LOSS and alive.sum() <= most) or alive.sum() == 1:
             break
         beta[a] += beta[b]
         counts[a + 1] += counts[b + 1]
@@ -130,6 +134,6 @@ def put_together(
 
 
 def _seats(sigma: float, customers: IntArray) -> float:
-    """Change of Σ log Γ(σ)/Γ(σ+n) when the customers of two states become those of one."""
+    """Change of Σ log Γ(σ)/Γ(σ+n) when two states are merged."""
     apart = sum(lgamma(sigma + n) - lgamma(sigma) for n in customers)
     return apart - lgamma(sigma + customers.sum()) + lgamma(sigma)

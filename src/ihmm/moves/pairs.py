@@ -1,8 +1,8 @@
-"""Dividing the steps of two states between them, again and again.
+"""Gibbs updates of pairs of states.
 
-Two states that overlap share their steps in many ways, and a sweep changes that share by little: rows follow the path
-and the path follows the rows. Here the rest of the path waits while two states go back and forth many times, at a
-fraction of a sweep each.
+Two states that overlap can divide their time steps in many ways, and a full sweep changes the division only a little
+because rows and trajectory are strongly correlated. This move holds the rest of the trajectory fixed and updates two
+states at a time, many times per sweep, at a fraction of the cost of a sweep.
 """
 
 from dataclasses import dataclass
@@ -10,44 +10,46 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm import _checks
+from ihmm.data import Data
 from ihmm.kernels.pairs import renew_pairs
-from ihmm.model import Data, Hyper, Model
-from ihmm.moves._base import MoveInfo, passes_over
-from ihmm.samplers import Path
-from ihmm.samplers._base import relative_densities
+from ihmm.model import Hyper, Model
+from ihmm.moves._base import MoveInfo, skips
+from ihmm.samplers import StateUpdate
+from ihmm.samplers._densities import relative_densities
 from ihmm.sticks import new_stream
+from ihmm.trajectory import Trajectory
 
-LONG = 20_000  # steps beyond which not every sweep has it
+MAX_STEPS = 20_000  # on longer data the move acts in a share of the sweeps
 
 
 @dataclass(frozen=True)
 class PairGibbs:
-    """Divide the steps of pairs of states anew, given φ, by exact Gibbs steps: in every sweep, or in some where series
-    are long.
+    """Resample which of two states each of their time steps belongs to, given φ, by exact Gibbs updates.
 
-    Pairs are picked by how well both explain the same steps; where states hardly overlap, there are few. Any emission
-    has it but a mixture, with any sampler that does not integrate φ out.
+    Pairs of states that explain the same observations well are chosen most often; states that hardly overlap are rarely
+    chosen. Supports every emission except mixtures, and every sampler that does not integrate φ out. On more than 20
+    000 time steps it acts in a share of the sweeps.
 
     Parameters
     ----------
     scans
-        How many pairs at most, one after the other.
+        Maximum number of pairs per sweep.
     """
 
     scans: int = 25
 
     def __post_init__(self) -> None:
-        _checks.count("PairGibbs scans (pairs of states in a sweep, at most)", self.scans)
+        _checks.count("PairGibbs scans (maximum number of pairs per sweep)", self.scans)
 
     def acts(self, sweep: int, tune: int) -> bool:
         return True
 
     def apply(
-        self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
-    ) -> tuple[Path, MoveInfo]:
-        if path.phi is None or model.is_mixture or len(path.beta) < 3 or passes_over(rng, data, LONG):
-            return path, MoveInfo()
-        density, states = relative_densities(model, data, path.phi), path.states.copy()
+        self, rng: np.random.Generator, data: Data, model: Model, update: StateUpdate, hyper: Hyper
+    ) -> tuple[StateUpdate, MoveInfo]:
+        if update.phi is None or model.is_mixture or update.n_states < 2 or skips(rng, data, MAX_STEPS):
+            return update, MoveInfo()
+        density, states = relative_densities(model, data, update.phi), update.states.copy()
         mass = hyper.concentration, hyper.stickiness
-        renew_pairs(new_stream(rng), density, data.offsets, states, path.beta, *mass, self.scans)
-        return path._replace(states=states), MoveInfo()
+        renew_pairs(new_stream(rng), density, data.offsets, states, update.beta, *mass, self.scans)
+        return update._replace(trajectory=Trajectory(states)), MoveInfo()

@@ -1,8 +1,8 @@
-"""Splitting and merging states exactly.
+"""Exact split and merge moves.
 
-Two states that mean the same become one, by sampling alone, as slowly as a trait is lost in a population: after about
-as many sweeps as they have steps. Here whole states are split and merged at once, at any time: the posterior is left as
-it is.
+Without them two states with the same meaning merge only by a random walk, which takes about as many sweeps as they have
+time steps. Here whole states are split and merged at once. The move leaves the posterior invariant, so it runs
+throughout.
 """
 
 from dataclasses import dataclass
@@ -10,32 +10,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm import _checks
+from ihmm.data import Data
 from ihmm.kernels.split_merge import split_and_merge
-from ihmm.model import Data, Hyper, Model
-from ihmm.moves._base import MoveInfo, passes_over
+from ihmm.model import Hyper, Model
+from ihmm.moves._base import MoveInfo, skips
 from ihmm.priors import FinitePrior
-from ihmm.samplers import Path
-from ihmm.samplers.direct_assignment import compiled_family
+from ihmm.samplers import StateUpdate
 from ihmm.sticks import new_stream
+from ihmm.trajectory import Trajectory
 
-PER_GAMMA, FEWEST, MOST = 8, 8, 64
-LONG = 200_000  # steps beyond which not every sweep has it
+ATTEMPTS_PER_GAMMA, MIN_ATTEMPTS, MAX_ATTEMPTS = 8, 8, 64
+MAX_STEPS = 200_000  # on longer data the move acts in a share of the sweeps
 
 
 @dataclass(frozen=True)
 class SplitMerge:
-    """Try to split and to merge states, by particle Gibbs over the steps of one or two of them: in every sweep, or in
-    some where series are very long.
+    """Propose splits and merges of states, by particle Gibbs over the time steps of one or two states.
 
-    It leaves the posterior as it is, for any settings. Infinite models whose emission integrates φ out have it;
-    others are left alone.
+    Leaves the posterior invariant for any settings. Acts on infinite models with a conjugate emission that has compiled
+    code, and leaves other models unchanged. On more than 200 000 time steps it acts in a share of the sweeps.
 
     Parameters
     ----------
     attempts
-        How many splits and merges are tried in a sweep; by default 8γ, about two for every state, and at least 8.
+        Number of proposals per sweep. By default 8γ, about two per state, and at least 8.
     n_particles
-        How many ways to split a state are looked at together.
+        Number of candidate splits that are built together.
     """
 
     attempts: int | None = None
@@ -43,37 +43,38 @@ class SplitMerge:
 
     def __post_init__(self) -> None:
         if self.attempts is not None:
-            _checks.count("SplitMerge attempts (in a sweep; None: about two for every state)", self.attempts)
+            _checks.count("SplitMerge attempts (per sweep; None: about two per state)", self.attempts)
         _checks.count("SplitMerge n_particles", self.n_particles, least=2)
 
     def acts(self, sweep: int, tune: int) -> bool:
         return True
 
     def apply(
-        self, rng: np.random.Generator, data: Data, model: Model, path: Path, hyper: Hyper
-    ) -> tuple[Path, MoveInfo]:
-        collapsed = None if isinstance(model.prior, FinitePrior) or model.is_mixture else model.collapsed(data)
-        if collapsed is None or passes_over(rng, data, LONG):
-            return path, MoveInfo()
+        self, rng: np.random.Generator, data: Data, model: Model, update: StateUpdate, hyper: Hyper
+    ) -> tuple[StateUpdate, MoveInfo]:
+        compiled = data.conjugate.compiled if data.conjugate is not None else None
+        if compiled is None or isinstance(model.prior, FinitePrior) or skips(rng, data, MAX_STEPS):
+            return update, MoveInfo()
         attempts = self.attempts or self.usual_attempts(hyper)
-        states, beta = path.states.copy(), np.concatenate([path.beta[:-1], np.zeros(attempts)])
+        states, beta = update.states.copy(), np.concatenate([update.beta[:-1], np.zeros(attempts)])
         n_states, n_split, n_merged = split_and_merge(
             new_stream(rng),
-            compiled_family(collapsed),
-            collapsed.prior,
-            collapsed.size,
-            collapsed.values,
+            compiled.family,
+            compiled.prior,
+            compiled.size,
+            compiled.values,
             data.offsets,
             states,
             beta,
             *hyper,
-            len(path.beta) - 1,
+            update.n_states,
             self.n_particles,
             attempts,
         )
-        return Path(states, np.append(beta[:n_states], path.beta[-1])), MoveInfo(n_split, n_merged)
+        beta = np.append(beta[:n_states], update.beta[-1])
+        return StateUpdate(Trajectory(states), beta), MoveInfo(n_split, n_merged)
 
     @staticmethod
     def usual_attempts(hyper: Hyper) -> int:
-        """A function of what the move leaves alone: were it one of the path, the law would be another."""
-        return int(np.clip(np.ceil(PER_GAMMA * hyper.gamma), FEWEST, MOST))
+        """Depends only on γ, which the move does not change: a dependence on the trajectory would change the law."""
+        return int(np.clip(np.ceil(ATTEMPTS_PER_GAMMA * hyper.gamma), MIN_ATTEMPTS, MAX_ATTEMPTS))

@@ -4,26 +4,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihmm.emissions._base import take
+from ihmm.data import Data
+from ihmm.emissions._parameters import take
 from ihmm.kernels.forward_backward import filter_forward, sample_backward
-from ihmm.model import Data, Draw, Model
+from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import PassInfo, Path, finish, relative_densities, sequence_starts, share_changed
+from ihmm.samplers._base import NewPath, PassInfo, StateUpdate, finish, sequence_starts
+from ihmm.samplers._densities import relative_densities
 from ihmm.sticks import extend_phi, open_below
 
 
 @dataclass(frozen=True)
 class Blocked:
-    """The whole trajectory at once, exactly, from a finite model: O(T·L²) a pass. Needs a `FinitePrior`."""
+    """The whole trajectory at once, exactly, in a finite model: O(T·L²) per pass. Needs a `FinitePrior`."""
 
     def check(self, model: Model, data: Data) -> None:
         if not isinstance(model.prior, FinitePrior):
             raise TypeError(
-                "Blocked sums over all states at every step, so it needs finitely many of them: use "
+                "Blocked sums over all states at every time step and needs a finite model: use "
                 "prior=ihmm.FinitePrior(n_states=…), or ParticleGibbs or Beam for the infinite model"
             )
 
-    def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
+    def resample_states(
+        self, rng: np.random.Generator, data: Data, model: Model, draw: Draw
+    ) -> tuple[StateUpdate, PassInfo]:
         stick_key, phi_key, backward_key = rng.integers(0, 2**63, 3, dtype=np.uint64)
         theta = open_below(draw, model.prior, stick_key, 0.0)
         n_states = int(theta.size[0])
@@ -36,4 +40,4 @@ class Blocked:
         filter_forward(density, sequence, initial, rows, filtered, np.empty(len(density)))
         path = np.empty_like(draw.states)
         sample_backward(filtered, sequence, np.ascontiguousarray(rows.T), backward_key, path)
-        return finish(path, share_changed(path, draw.states), theta, np.arange(n_states), phi, draw)
+        return finish(NewPath.of(path, draw.states), theta, np.arange(n_states), phi, draw)

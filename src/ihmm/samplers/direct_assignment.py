@@ -4,62 +4,43 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ihmm._typing import IntArray
-from ihmm.emissions._base import Collapsed, provides
-from ihmm.kernels import direct, rows
+from ihmm.data import Data
+from ihmm.emissions._protocol import provides
+from ihmm.kernels import direct
 from ihmm.kernels.counts import compact, count_transitions
-from ihmm.model import Data, Draw, Model
-from ihmm.samplers._base import PassInfo, Path, sequence_starts
+from ihmm.model import Draw, Model
+from ihmm.samplers._base import PassInfo, StateUpdate, sequence_starts
 from ihmm.sticks import new_stream, total_states
+from ihmm.trajectory import Trajectory
 
-FAMILIES = {
-    "normal_mean": direct.NORMAL_MEAN,
-    "normal": direct.NORMAL,
-    "categorical": direct.CATEGORICAL,
-    "poisson": direct.POISSON,
-    "diagonal_normal": rows.DIAGONAL,
-    "full_normal": rows.FULL,
-    "bernoulli": rows.BERNOULLI,
-    "multinomial": rows.MULTINOMIAL,
-}
-SPARE = 16  # new states that fit before the arrays must grow
-
-
-def compiled_family(collapsed: Collapsed) -> int | IntArray:
-    """The number of a family, or the table of a product, as described in `ihmm.kernels.direct`."""
-    if not collapsed.parts:
-        return FAMILIES[collapsed.family]
-    return np.array(
-        [
-            [FAMILIES[name], of_rows, columns.start, columns.stop, statistics.start, statistics.stop]
-            for name, of_rows, columns, statistics in collapsed.parts
-        ]
-    )
+SPARE_STATES = 16  # new states that fit before the arrays must grow
 
 
 @dataclass(frozen=True)
 class DirectAssignment:
-    """Collapsed Gibbs, O(T·K) a pass. Simple and slow to mix: neighbours in time hold each other in place."""
+    """Collapsed Gibbs, O(T·K) per pass. Simple, but it mixes slowly: neighbouring states are strongly correlated."""
 
     def check(self, model: Model, data: Data) -> None:
+        if data.conjugate is not None and data.conjugate.compiled is not None:
+            return
         for part in getattr(model.emission, "parts", (model.emission,)):
-            if not provides(part, "collapsed"):
-                name = type(part).__name__
+            if not provides(part, "conjugate"):
                 raise TypeError(
-                    f"DirectAssignment integrates φ out, which {name} does not offer (it has no method `collapsed`); "
-                    "use ParticleGibbs or Beam"
+                    f"DirectAssignment integrates φ out, which {type(part).__name__} does not support "
+                    "(it has no method `conjugate`); use ParticleGibbs or Beam"
                 )
-        if model.collapsed(data) is None:
-            name = type(model.emission).__name__
-            raise ValueError(
-                f"DirectAssignment integrates φ out, which {name} cannot do when single values of a row are missing; "
-                "use ParticleGibbs or Beam"
-            )
+        name = type(model.emission).__name__
+        raise ValueError(
+            f"DirectAssignment integrates φ out, which {name} does not support in compiled code for these data (single "
+            "values of a row are missing, or a subclass changes its density); use ParticleGibbs or Beam"
+        )
 
-    def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
-        collapsed = model.collapsed(data)
-        assert collapsed is not None  # see `check`
-        family = compiled_family(collapsed)
+    def resample_states(
+        self, rng: np.random.Generator, data: Data, model: Model, draw: Draw
+    ) -> tuple[StateUpdate, PassInfo]:
+        assert data.conjugate is not None  # see `check`
+        compiled = data.conjugate.compiled
+        assert compiled is not None
         sequence = sequence_starts(data.offsets)
         hyper = draw.hyper
         mass = (hyper.concentration, hyper.alpha, hyper.kappa)
@@ -68,18 +49,18 @@ class DirectAssignment:
         states, beta, n_states = draw.states.copy(), draw.transitions.beta, draw.n_states
         t = 0
         while t < len(states):
-            capacity = n_states + SPARE
+            capacity = n_states + SPARE_STATES
             beta = np.concatenate([beta[:-1], np.zeros(capacity + 1 - len(beta)), beta[-1:]])
             counts = count_transitions(states, data.offsets, capacity)
             visits = counts.sum(axis=0)
-            statistics = np.zeros((capacity, collapsed.size))
-            direct.gather_statistics(family, statistics, collapsed.values, states)
+            statistics = np.zeros((capacity, compiled.size))
+            direct.gather_statistics(compiled.family, statistics, compiled.values, states)
             t = direct.reassign(
                 t,
                 stream,
-                family,
-                collapsed.prior,
-                collapsed.values,
+                compiled.family,
+                compiled.prior,
+                compiled.values,
                 sequence,
                 states,
                 counts,
@@ -94,5 +75,6 @@ class DirectAssignment:
 
         update_rate = float(np.mean(states != draw.states))
         kept = compact(states, np.arange(n_states), states)
-        born = int((kept >= draw.n_states).sum())
-        return Path(states, np.append(beta[kept], beta[-1])), PassInfo(len(kept) + 1, born, update_rate)
+        n_born = int((kept >= draw.n_states).sum())
+        update = StateUpdate(Trajectory(states), np.append(beta[kept], beta[-1]))
+        return update, PassInfo(len(kept) + 1, n_born, update_rate)

@@ -1,8 +1,8 @@
 """Particle Gibbs with ancestor sampling, truncation-free and exact (T15 §3.1–3.3).
 
-Given the whole θ = (β, π, φ), infinitely many states of which only some have been looked at, the trajectory is renewed
-by conditional SMC. The states scored explicitly are V = {k : β_k ≥ ε}: a function of θ alone. T15 §3.2 scores the
-states of the reference path, which makes the proposal depend on the reference and the kernel not invariant.
+Given the whole θ = (β, π, φ), infinitely many states of which only some have been instantiated, the trajectory is
+resampled by conditional SMC. The states scored explicitly are V = {k : β_k ≥ ε}, a function of θ alone. T15 §3.2 scores
+the states of the reference path, which makes the proposal depend on the reference and the kernel not invariant.
 """
 
 import math
@@ -16,22 +16,24 @@ import numpy as np
 from ihmm import _checks
 from ihmm._memory import keep_memory
 from ihmm._typing import FloatArray, IntArray, Phi
-from ihmm.emissions._base import size, take
+from ihmm.data import Data
+from ihmm.emissions._parameters import size, take
 from ihmm.kernels import csmc
-from ihmm.kernels.counts import rename
 from ihmm.kernels.csmc import Cloud, Density
 from ihmm.kernels.layout import relate_with_tail
 from ihmm.kernels.sticks import Theta
-from ihmm.model import Data, Distant, Draw, Keeper, Model, Sums, distant
+from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import LEAST, DistantPath, PassInfo, Path, exponentials, finish, share_changed
+from ihmm.samplers._base import NewPath, PassInfo, StateUpdate, finish
+from ihmm.samplers._densities import MIN_LOG_DENSITY, exponentials
 from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
-from ihmm.sums import Part, piece_borders, put_together, sum_up_part
+from ihmm.trajectory import PieceStatistics, Trajectory, combine, piece_statistics, relabel
+from ihmm.workers import Segment
 
-# Most steps, and about how many densities, held at once. Between two blocks threads wait for the interpreter's lock, so
-# there are to be few of them.
-BLOCK, CELLS = 17_000, 200_000
-MOST_FRESH = 700  # ε rises with γ so that about this many fresh states, γ log(1/ε), are opened before a pass
+# Maximum number of time steps, and approximate number of densities, scored at a time. Threads wait for the interpreter
+# lock between two blocks, so blocks are large.
+MAX_BLOCK_STEPS, BLOCK_CELLS = 17_000, 200_000
+MAX_FRESH = 700  # ε grows with γ so that about γ log(1/ε) ≤ MAX_FRESH new states are instantiated before a pass
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,18 @@ class ParticleGibbs:
     Parameters
     ----------
     n_particles
-        N, the reference included. 10 is enough for most data (T15 §4); at least 2.
+        N, including the reference. 10 is enough for most data (T15 §4); at least 2.
     proposal
-        ``"posterior"`` scores states by how well they explain the next observation; ``"prior"`` follows the
-        transitions only and weighs afterwards: slower to mix, for comparison.
+        ``"posterior"`` proposes states in proportion to transition probability and density; ``"prior"`` proposes from
+        the transitions alone and corrects by weighting, which mixes more slowly. For comparison.
     ancestor_sampling
-        Let the reference change its past at every step. False gives plain particle Gibbs, for comparison.
+        Resample the ancestor of the reference at every time step. False is plain particle Gibbs, for comparison.
     threshold
-        ε: states with β_k ≥ ε are scored explicitly. Any value is exact; small ones propose more new states.
+        ε: states with β_k ≥ ε are scored explicitly. The sampler is exact for any value; smaller values propose more
+        new states.
     block_size
-        Renew long sequences in blocks of so many steps, every other one given those between, then those. The blocks can
-        be worked on at the same time (see `cores` of `sample`), and memory grows with them instead of the sequence.
+        Resample long sequences in blocks of this many time steps: the even blocks given the odd ones, then the reverse.
+        Blocks run in parallel (see `cores` of `sample`), and memory grows with the block instead of the sequence.
     """
 
     n_particles: int = 10
@@ -61,117 +64,89 @@ class ParticleGibbs:
     block_size: int | None = None
 
     def __post_init__(self) -> None:
-        _checks.count("n_particles (the reference included)", self.n_particles, least=2)
+        _checks.count("n_particles (including the reference)", self.n_particles, least=2)
         _checks.one_of("proposal", self.proposal, ("posterior", "prior"))
         _checks.positive("threshold", self.threshold)
         if self.block_size is not None:
-            _checks.count("block_size (steps; None renews whole sequences)", self.block_size)
+            _checks.count("block_size (time steps; None: whole sequences)", self.block_size)
 
     def check(self, model: Model, data: Data) -> None:
-        pass  # serves every model
+        pass  # supports every model
 
-    def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
+    def resample_states(
+        self, rng: np.random.Generator, data: Data, model: Model, draw: Draw
+    ) -> tuple[StateUpdate, PassInfo]:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
         theta, order = self.open(model, draw, stick_key)
         known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
-        if self.block_size is None and data.sums_up and data.team.keeper is not None:
-            return self.resample_there(keys, data, data.team.keeper, model, draw, theta, order, known)
-        path = reference = np.empty(len(draw.states), np.min_scalar_type(len(order)))
-        rename(draw.states, np.argsort(order), path)
-        renew = partial(self.renew, keys, model, theta, known)
-        rounds = blocks(rng, data, self.block_size) if self.block_size else [whole_sequences(data, data.offsets)]
-        for stretches in rounds:
-            jobs = [Job.of(stretch, path) for stretch in stretches]
-            results = data.team.over(renew, data, jobs)
-            path = path.astype(max([path.dtype, *(renewed.dtype for renewed in results)]))
-            for job, renewed in zip(jobs, results, strict=True):
-                path[job.begin : job.end] = renewed
+        csmc_pass = Pass(self, keys, model, theta, known)
+        column = np.argsort(order)  # of a state of the draw in θ
+        if self.block_size is None:
+            new = resample_sequences(csmc_pass, data, draw.trajectory, column)
+        else:
+            new = resample_blocks(csmc_pass, data, draw.trajectory, column, blocks(rng, data, self.block_size))
 
-        # whoever opens a state finds the same, so here are once more those that the path visits
-        last = int(path.max())
+        # Any worker that instantiates a state finds the same one, so the visited states can be instantiated here again
+        last = int(new.visited[-1])
         phi = extend_phi(model.emission, keys[0], known, last + 1)
-        return finish(path, share_changed(path, reference), open_state(theta, last), order, phi, draw)
+        return finish(new, open_state(theta, last), order, phi, draw)
 
-    def resample_there(
-        self,
-        keys: list[np.uint64],
-        data: Data,
-        keeper: Keeper,
-        model: Model,
-        draw: Draw,
-        theta: Theta,
-        order: IntArray,
-        known: Phi,
-    ) -> tuple[Path, PassInfo]:
-        """The same by a team that keeps the path: parameters go there, and sums come back."""
-        there, label = distant(draw), np.argsort(order)
-        if there is not None:
-            label = label[there.label]
-        renew = partial(self.renew_and_sum_up, keys, model, theta, known, small(label))
-        stretches = whole_sequences(data, np.intersect1d(piece_borders(data.offsets), data.offsets))
-        away, said = keeper.renew(renew, data, draw.states if there is None else there.away, stretches)
-        counts, statistics = put_together(model.emission, [part for part, _ in said])
+    def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Theta, IntArray]:
+        """θ with the explicitly scored states in front; see `open_theta`."""
+        return open_theta(draw, model.prior, key, self.explicit_threshold(model, draw))
 
-        visited = np.flatnonzero(counts.any(axis=0))
-        last = int(visited[-1])
-        phi = extend_phi(model.emission, keys[0], known, last + 1)
-        update_rate = sum(n_changed for _, n_changed in said) / len(data.y)
-        path, info = finish(visited, update_rate, open_state(theta, last), order, phi, draw)
-        label = np.full(last + 1, -1)
-        label[visited] = path.states
-        kept = visited[np.argsort(path.states)]
-        counts = counts[np.append(0, kept + 1)][:, kept]
-        there = Distant(away, label, Sums(counts, take(statistics, kept)))
-        return DistantPath._make([there, *path[1:]]), info
+    def explicit_threshold(self, model: Model, draw: Draw) -> float:
+        """ε, a function of the hyperparameters and never of the trajectory.
 
-    def renew_and_sum_up(
-        self,
-        keys: list[np.uint64],
-        model: Model,
-        theta: Theta,
-        known: Phi,
-        label: IntArray,
-        data: Data,
-        path: IntArray,
-        stretch: "Stretch",
-    ) -> tuple[IntArray, tuple[Part, int]]:
-        """New states for a stretch of whole sequences, what they sum up to, and how many are others than before.
-
-        `label` is what the states of the path are called now.
+        The prior proposal scores no state explicitly, the posterior proposal all states of a finite model.
         """
-        reference = np.empty(len(path), label.dtype)
-        rename(path, label, reference)
-        job = Job(stretch.begin, stretch.end, stretch.starts, stretch.numbers, reference, -1, -1)
-        renewed = self.renew(keys, model, theta, known, data, job)
-        part = sum_up_part(data, model, renewed.astype(np.int64), int(renewed.max()) + 1)
-        return renewed, (part, int(np.count_nonzero(renewed != reference)))
+        if self.proposal == "prior":
+            return math.inf
+        if isinstance(model.prior, FinitePrior):
+            return 0.0
+        return max(self.threshold, math.exp(-MAX_FRESH / draw.hyper.gamma))
 
-    def renew(self, keys: list[np.uint64], model: Model, theta: Theta, known: Phi, data: Data, job: "Job") -> IntArray:
-        """New states for the steps of a job; `data` has those steps only."""
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """Conditional SMC over any part of the data, given θ. It can be sent to another process."""
+
+    settings: ParticleGibbs
+    keys: list[np.uint64]  # of the random streams: φ of new states, forward pass, trace back
+    model: Model
+    theta: Theta
+    known: Phi  # φ of the columns of θ
+
+    def run(self, data: Data, reference: IntArray, segment: Segment, before: int = -1, after: int = -1) -> IntArray:
+        """New states for the time steps of a segment, in columns of θ; `data` has only these steps.
+
+        `before` and `after` are the states of the steps on either side if these are given, −1 if not.
+        """
         keep_memory()
-        phi_key, forward_key, backward_key = keys
-        theta, phi, reference = copy_theta(theta), known, job.reference.astype(np.int64)
+        phi_key, forward_key, backward_key = self.keys
+        model, n_particles = self.model, self.settings.n_particles
+        theta, phi = copy_theta(self.theta), self.known
         sequence = np.full(len(reference), -1)
-        sequence[job.starts] = job.numbers
-        log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(reference))
-        cloud = empty_cloud(len(reference), self.n_particles)
-        if job.before >= 0:
-            theta = open_state(theta, job.before)
-            cloud.row[0] = theta.row_of[job.before]
-        if job.after >= 0:
-            theta = open_state(theta, job.after)
+        sequence[segment.starts] = segment.streams
+        log_marginal = data.log_marginal if self.settings.proposal == "posterior" else np.zeros(len(reference))
+        cloud = empty_cloud(len(reference), n_particles)
+        if before >= 0:
+            theta = open_state(theta, before)
+            cloud.row[0] = theta.row_of[before]
+        if after >= 0:
+            theta = open_state(theta, after)
 
-        stream = np.empty((3, 16), np.uint64)[1, :4]  # apart: threads that share a cache line slow each other down
-        block = min(BLOCK, max(64, CELLS // size(known)))
+        stream = np.empty((3, 16), np.uint64)[1, :4]  # in a cache line of its own, which threads do not share
+        block = min(MAX_BLOCK_STEPS, max(64, BLOCK_CELLS // size(self.known)))
         t = 0
         while t < len(reference):
             stop, begin = min(t + block, len(reference)), t
             steps = slice(t, stop)
             log_g = log_marginal[steps]
-            density = score(model.log_density(data, known, steps), log_g, begin, theta)
+            density = score(model.log_density(data, self.known, steps), log_g, begin, theta)
             while t < stop:
                 t, needed = csmc.forward(
-                    t, stop, self.n_particles, theta, density, cloud, reference, sequence, forward_key, stream
+                    t, stop, n_particles, theta, density, cloud, reference, sequence, forward_key, stream
                 )
                 if needed == csmc.GROW:
                     theta = grow(theta)
@@ -181,99 +156,125 @@ class ParticleGibbs:
                     log_f = model.log_density(data, take(phi, np.array([needed])), steps)[:, 0]
                     density = add_column(density, needed, log_f - log_g)
 
-        renewed = np.empty_like(reference)
-        csmc.trace_back(theta, cloud, reference, job.after, sequence, backward_key, self.ancestor_sampling, renewed)
-        return small(renewed)
-
-    def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Theta, IntArray]:
-        """θ with the states that are scored explicitly in front, see `open_theta`."""
-        return open_theta(draw, model.prior, key, self.explicit_threshold(model, draw))
-
-    def explicit_threshold(self, model: Model, draw: Draw) -> float:
-        """ε, a function of the hyperparameters and never of the path.
-
-        The prior proposal scores no state at all, the posterior proposal all states of a finite model.
-        """
-        if self.proposal == "prior":
-            return math.inf
-        if isinstance(model.prior, FinitePrior):
-            return 0.0
-        return max(self.threshold, math.exp(-MOST_FRESH / draw.hyper.gamma))
+        states = np.empty_like(reference)
+        ancestor_sampling = self.settings.ancestor_sampling
+        csmc.trace_back(theta, cloud, reference, after, sequence, backward_key, ancestor_sampling, states)
+        return smallest_type(states)
 
 
-class Stretch(NamedTuple):
-    """Consecutive steps that are renewed by themselves: whole sequences, or a block of one."""
+# Whole sequences
+
+
+class SegmentSummary(NamedTuple):
+    """What a worker reports of a segment it has resampled."""
+
+    visited: IntArray
+    n_changed: int
+    statistics: PieceStatistics | None
+
+
+def resample_sequences(csmc_pass: Pass, data: Data, trajectory: Trajectory, column: IntArray) -> NewPath:
+    """Resample every sequence; workers may keep the path and return its statistics instead."""
+    labels = column if trajectory.labels is None else column[trajectory.labels]
+    with_statistics = data.workers.keep_paths and data.conjugate is not None
+    update = partial(resample_segment, csmc_pass, labels, with_statistics)
+    path, summaries = data.workers.resample(update, data, trajectory.path, data.workers.segments(data.offsets))
+    visited = np.unique(np.concatenate([summary.visited for summary in summaries]))
+    update_rate = sum(summary.n_changed for summary in summaries) / len(data.y)
+    pieces = [summary.statistics for summary in summaries if summary.statistics is not None]
+    return NewPath(path, visited, update_rate, combine(data.conjugate, pieces) if pieces else None)
+
+
+def resample_segment(
+    csmc_pass: Pass, labels: IntArray, with_statistics: bool, data: Data, path: IntArray, segment: Segment
+) -> tuple[IntArray, SegmentSummary]:
+    """New states for a segment of whole sequences; `labels` maps the states of the old path to columns of θ."""
+    reference = relabel(path, labels)
+    states = csmc_pass.run(data, reference, segment)
+    visited = np.flatnonzero(np.bincount(states))
+    statistics = None
+    if with_statistics:
+        statistics = piece_statistics(data, states.astype(np.int64), int(visited[-1]) + 1)
+    return states, SegmentSummary(visited, int(np.count_nonzero(states != reference)), statistics)
+
+
+# Blocks of long sequences
+
+
+class BlockTask(NamedTuple):
+    """A block, its present states, and those of the time steps before and after it (−1: none)."""
 
     begin: int
     end: int
-    starts: IntArray  # where sequences begin, or the block, among these steps
-    numbers: IntArray  # of their random streams
-    continues: bool = False  # the step before them is given
-    is_continued: bool = False  # the step after them is given
-
-
-class Job(NamedTuple):
-    """A stretch of steps, and the states that are given: their own, that before them and that after them, or −1."""
-
-    begin: int
-    end: int
-    starts: IntArray
-    numbers: IntArray
+    segment: Segment
     reference: IntArray
     before: int
     after: int
 
-    @classmethod
-    def of(cls, stretch: Stretch, path: IntArray) -> "Job":
-        begin, end, starts, numbers, continues, is_continued = stretch
-        before, after = int(path[begin - 1]) if continues else -1, int(path[end]) if is_continued else -1
-        return cls(begin, end, starts, numbers, path[begin:end], before, after)
+
+def resample_blocks(
+    csmc_pass: Pass, data: Data, trajectory: Trajectory, column: IntArray, rounds: list[list[Segment]]
+) -> NewPath:
+    """Resample the blocks of each round in parallel, given all other time steps."""
+    reference = relabel(trajectory.states, column)
+    path, is_border = reference.copy(), np.zeros(len(reference) + 1, bool)
+    is_border[data.offsets] = True
+    for segments in rounds:
+        tasks = [
+            BlockTask(
+                begin,
+                end,
+                segment,
+                smallest_type(path[begin:end]),
+                -1 if is_border[begin] else int(path[begin - 1]),
+                -1 if is_border[end] else int(path[end]),
+            )
+            for segment in segments
+            for begin, end in [segment[:2]]
+        ]
+        for task, states in zip(tasks, data.workers.map(partial(resample_block, csmc_pass), data, tasks), strict=True):
+            path[task.begin : task.end] = states
+    return NewPath.of(path, reference)
 
 
-def whole_sequences(data: Data, borders: IntArray) -> list[Stretch]:
-    """All sequences, shared among the team by cuts at some of these borders."""
-    offsets = data.offsets
-    n_parts = data.team.parts(len(data.y))
-    ends = np.arange(n_parts + 1) * offsets[-1] // n_parts
-    cuts = np.searchsorted(offsets, borders[np.unique(np.searchsorted(borders, ends))])
-    return [
-        Stretch(int(offsets[i]), int(offsets[j]), offsets[i:j] - offsets[i], np.arange(i, j))
-        for i, j in pairwise(cuts.tolist())
-    ]
+def resample_block(csmc_pass: Pass, data: Data, task: BlockTask) -> IntArray:
+    return csmc_pass.run(data, task.reference.astype(np.int64), task.segment, task.before, task.after)
 
 
-def blocks(rng: np.random.Generator, data: Data, block_size: int) -> list[list[Stretch]]:
-    """Every other block of each sequence in a first round, those between in a second.
+def blocks(rng: np.random.Generator, data: Data, block_size: int) -> list[list[Segment]]:
+    """The even blocks of every sequence in a first round, the odd ones in a second.
 
-    The grid of blocks is shifted from pass to pass, so that no step is always at a border.
+    The grid of blocks is shifted at random, so that no time step is always at a border.
     """
-    rounds: list[list[Stretch]] = [[], []]
+    rounds: list[list[Segment]] = [[], []]
     shift = int(rng.integers(block_size))
     for begin, end in pairwise(data.offsets.tolist()):
         inside = range(begin + block_size - shift, end, block_size) if end - begin > block_size else ()
         for i, (low, high) in enumerate(pairwise([begin, *inside, end])):
-            number = np.array([low])
-            rounds[i % 2].append(Stretch(low, high, np.zeros(1, np.int64), number, low > begin, high < end))
+            rounds[i % 2].append(Segment(low, high, np.zeros(1, np.int64), np.array([low])))
     return rounds
 
 
-def small(path: IntArray) -> IntArray:
-    """A path in the smallest type that holds it, in case it has to travel."""
-    return path.astype(np.min_scalar_type(path.max()))
+def smallest_type(states: IntArray) -> IntArray:
+    """The same states in the smallest integer type that holds them, to be stored or sent."""
+    return states.astype(np.min_scalar_type(states.max()))
+
+
+# Densities and particles in the form that the kernel reads
 
 
 def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, theta: Theta) -> Density:
-    """Densities of one block: V on a common scale at each step, the known tail states relative to g_t."""
+    """Densities of one block: V on a common scale at each time step, the instantiated tail states relative to g_t."""
     n_explicit, table = theta.size[2], np.ascontiguousarray(log_density.T)
     explicit = np.empty((len(log_marginal), n_explicit + 1))
-    relate_with_tail(table, log_marginal, n_explicit, n_explicit < theta.n_total, LEAST, explicit)
+    relate_with_tail(table, log_marginal, n_explicit, n_explicit < theta.n_total, MIN_LOG_DENSITY, explicit)
     column_of = np.full(len(theta.beta), -1)
     column_of[n_explicit : len(table)] = np.arange(len(table) - n_explicit)
     return Density(begin, exponentials(explicit), column_of, table[n_explicit:])
 
 
 def add_column(density: Density, state: int, log_ratio: FloatArray) -> Density:
-    """The same densities with those of one more tail state; room for it is made by doubling."""
+    """The same densities with those of one more tail state; the array grows by doubling."""
     used = int(density.column_of.max()) + 1
     if used >= len(density.log_tail):
         room = np.empty((2 * used + 4, len(log_ratio)))
@@ -291,8 +292,8 @@ def widen(density: Density, capacity: int) -> Density:
 
 
 def empty_cloud(n_steps: int, n_particles: int) -> Cloud:
-    """Room for every step's pairs, and pair 0: the initial row, of mass one."""
-    size = 1 + n_steps * n_particles  # pages that no pair reaches are never touched
+    """Arrays for the pairs of every time step, and pair 0: the initial row, with mass one."""
+    size = 1 + n_steps * n_particles  # memory that is not used is never touched
     state, row, number = (np.empty(size, np.int32) for _ in range(3))
     cloud = Cloud(np.empty(n_steps + 1, np.int64), state, row, number, np.empty(size))
     cloud.first[0], cloud.row[0], cloud.number[0], cloud.mass[0] = 1, 0, n_particles, 1.0

@@ -1,0 +1,62 @@
+"""Parameters of K states as one object: an array, or a NamedTuple of arrays, possibly nested, with leading axis K."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ihmm._typing import Array, Phi
+
+
+def fields(phi: Phi) -> dict[str, Array]:
+    """The arrays of φ by name, in order; a nested φ contributes its own arrays in its place."""
+    if isinstance(phi, np.ndarray):
+        return {"phi": phi}
+    names = getattr(phi, "_fields", None) or tuple(f"phi_{i}" for i in range(len(phi)))
+    named: dict[str, Array] = {}
+    for name, part in zip(names, phi, strict=True):
+        named |= {name: part} if isinstance(part, np.ndarray) else fields(part)
+    return named
+
+
+def rebuild(like: Phi, arrays: Iterable[Array]) -> Phi:
+    """φ with the structure of `like`, made of other arrays."""
+    left = iter(arrays)
+    rebuilt = _rebuild(like, left)
+    if next(left, None) is not None:
+        raise ValueError(f"more arrays than {type(like).__name__} has fields")
+    return rebuilt
+
+
+def _rebuild(like: Phi, arrays: Iterator[Array]) -> Phi:
+    if isinstance(like, np.ndarray):
+        return next(arrays)
+    parts = [_rebuild(part, arrays) for part in like]
+    return like._make(parts) if hasattr(like, "_make") else tuple(parts)
+
+
+def take(phi: Phi, index: Any) -> Phi:
+    """The parameters of some of the states; `index` is anything that indexes an array."""
+    return rebuild(phi, (array[index] for array in fields(phi).values()))
+
+
+def join(*parts: Phi) -> Phi:
+    """The parameters of several sets of states, concatenated; narrower arrays are padded with zeros."""
+    return rebuild(parts[0], map(_concatenate, zip(*(fields(part).values() for part in parts), strict=True)))
+
+
+def _concatenate(arrays: tuple[Array, ...]) -> Array:
+    if len({array.shape[1:] for array in arrays}) == 1:
+        return np.concatenate(arrays)
+    shape = np.max([array.shape[1:] for array in arrays], axis=0)
+    out = np.zeros((sum(map(len, arrays)), *shape), arrays[0].dtype)
+    begin = 0
+    for array in arrays:
+        out[(slice(begin, begin + len(array)), *map(slice, array.shape[1:]))] = array
+        begin += len(array)
+    return out
+
+
+def size(phi: Phi) -> int:
+    """K, the number of states."""
+    return len(next(iter(fields(phi).values())))
