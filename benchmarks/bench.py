@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 import ihmm
+from ihmm.data import Data
 from ihmm.gibbs import initial_draw, resample_globals
-from ihmm.model import Data, Draw, Model
+from ihmm.model import Draw, Model
 
 GOALS = {10: 1.0, 50: 0.7}  # of the pass, beside the C++ program's, by number of particles
 REST = 0.3  # goal of the rest of a sweep, beside its pass

@@ -12,9 +12,10 @@ import numpy as np
 from scale import in_turns
 
 import ihmm
+from ihmm.data import Data
 from ihmm.emissions import Emission
 from ihmm.gibbs import initial_draw, sweep
-from ihmm.model import Data, Draw, Model
+from ihmm.model import Draw, Model
 
 PRIOR = ihmm.FinitePrior(n_states=4, gamma=None, concentration=20.0, stickiness=0.9)
 FAMILIES: dict[str, Emission] = {

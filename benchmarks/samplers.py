@@ -14,11 +14,13 @@ from functools import partial
 import numpy as np
 
 import ihmm
+from ihmm.data import Data
 from ihmm.gibbs import initial_draw, resample_globals
 from ihmm.kernels.forward_backward import filter_beam, filter_forward, filter_wide_beam
-from ihmm.model import Data, Model
+from ihmm.model import Model
 from ihmm.samplers import Sampler
-from ihmm.samplers._base import log_densities, relative_densities, sequence_starts
+from ihmm.samplers._base import sequence_starts
+from ihmm.samplers._densities import log_densities, relative_densities
 from ihmm.samplers.beam import Messages, draw_slices, empty_messages, is_wide
 
 FROM = (4, 32, 64)  # sizes from which on exponents are fitted

@@ -15,18 +15,20 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from bench import report
 
 import ihmm
 from ihmm._typing import FloatArray, IntArray
-from ihmm.distributed import Renew, renew
+from ihmm.data import Data
+from ihmm.distributed import resample_segments
 from ihmm.emissions import Emission
 from ihmm.gibbs import initial_draw, resample_globals, sweep
-from ihmm.model import Away, Data, Draw, Job, Model, Result, Team, Threads
-from ihmm.sums import PIECE, piece_borders, put_together, sum_up_part
+from ihmm.model import Draw, Model
+from ihmm.trajectory import PIECE_STEPS, combine, piece_borders, piece_statistics
+from ihmm.workers import LocalPath, Segment, StoredPath, Threads, Update, Workers
 
 STATES = 8
 SPEED_UP, SPEED_UP_OF_PROCESSES = 1.7, 1.5  # goals of two threads, and of two processes of Dask, beside one thread
@@ -89,15 +91,15 @@ def teams(n_sequences: int, length: int) -> None:
     print(f"\nA sweep over one sequence of {length * n_sequences:,d} steps in blocks of 20,000")
     model, data, draw = prepare([length * n_sequences], STATES)
     sampler = ihmm.ParticleGibbs(block_size=20_000)
-    cases = [partial(one_sweep, model, data._replace(team=Threads(n)), draw, sampler=sampler) for n in (1, 2)]
+    cases = [partial(one_sweep, model, data._replace(workers=Threads(n)), draw, sampler=sampler) for n in (1, 2)]
     print_speed_ups(["1 thread", "2 threads"], each_turn(25, *cases), SPEED_UP)
 
 
-def compare(problem: tuple[Model, Data, Draw], members: dict[str, tuple[Team, bool]], goal: float) -> None:
+def compare(problem: tuple[Model, Data, Draw], members: dict[str, tuple[Workers, bool]], goal: float) -> None:
     """The same chain by one thread and by others, in turns; whether somebody looks at the path comes with each."""
     model, data, draw = problem
     members = {"1 thread": (Threads(1), False)} | members
-    chains = [chain(model, data._replace(team=team), draw, look) for team, look in members.values()]
+    chains = [chain(model, data._replace(workers=team), draw, look) for team, look in members.values()]
     print_speed_ups(list(members), each_turn(25, *(partial(next, each) for each in chains)), goal)
     first, *others = (flat(next(each)) for each in chains)
     same = all(np.array_equal(a, b) for other in others for a, b in zip(first, other, strict=True))
@@ -149,11 +151,11 @@ def plan(steps: float = 1e9, workers: int = 100, n_states: int = 20) -> None:
     model, data, draw = prepare([10_000] * 40, n_states)
     n_pieces = len(piece_borders(data.offsets)) - 1
     sampler, traffic = ihmm.ParticleGibbs(), Traffic()
-    path, _ = sampler.resample_states(np.random.default_rng(2), data._replace(team=traffic), model, draw)
-    part = sum_up_part(data, model, path.states, n_states)
+    path, _ = sampler.resample_states(np.random.default_rng(2), data._replace(workers=traffic), model, draw)
+    part = piece_statistics(data, path.states, n_states)
     tasks: list[Callable[[], object]] = [
-        partial(sampler.resample_states, np.random.default_rng(2), data._replace(team=traffic), model, draw),
-        partial(put_together, model.emission, [part] * 40),
+        partial(sampler.resample_states, np.random.default_rng(2), data._replace(workers=traffic), model, draw),
+        partial(combine, data.conjugate, [part] * 40),
         partial(resample_globals, np.random.default_rng(2), data, model, path, draw.hyper),
     ]
     a_pass, gathering, rest = in_turns(9, *tasks, clock=time.process_time)
@@ -161,7 +163,7 @@ def plan(steps: float = 1e9, workers: int = 100, n_states: int = 20) -> None:
     print(f"\nPast this machine: {steps:.0e} steps, {workers} workers, {n_states} states, {NETWORK:.0e} bytes a second")
     print(f"  a = {1e9 * a:.0f} ns a step of the pass and its sums, on one thread")
     print(f"  b = {1e6 * b:.1f} µs a piece to put them together, and {1e3 * rest:.2f} ms for the conditionals")
-    pieces = steps / PIECE
+    pieces = steps / PIECE_STEPS
     parts = {
         "the pass": steps * a / workers,
         "putting together": pieces * b,
@@ -175,44 +177,31 @@ def plan(steps: float = 1e9, workers: int = 100, n_states: int = 20) -> None:
 
 
 class Traffic:
-    """A team of one that counts the bytes that would be sent: out, and back for the counts and for each piece."""
+    """One local worker that counts the bytes that would be sent: out, and back for the counts and for each piece."""
 
-    threads = 1
+    threads, keep_paths = 1, True
     out, counts, statistics = 0, 0, 0
 
     @classmethod
     def of(cls, model: Model, data: Data, draw: Draw) -> "Traffic":
         team = cls()
-        one_sweep(model, data._replace(team=team), draw)
+        one_sweep(model, data._replace(workers=team), draw)
         return team
 
-    def parts(self, n_steps: int) -> int:
-        return Threads().parts(n_steps)
+    def segments(self, offsets: IntArray) -> list[Segment]:
+        return Threads().segments(offsets)
 
-    @property
-    def keeper(self) -> "Traffic":
-        return self
+    def map(self, function: Callable[..., Any], data: Data, tasks: Sequence[Any]) -> list[Any]:
+        return Threads().map(function, data, tasks)
 
-    def over(self, function: Callable[[Data, Job], Result], data: Data, jobs: Sequence[Job]) -> list[Result]:
-        return Threads().over(function, data, jobs)
-
-    def renew(
-        self, function: Renew, data: Data, path: IntArray | Away, stretches: Sequence[Any]
-    ) -> tuple[Away, list[Any]]:
-        made, said = renew(function, data, path if isinstance(path, np.ndarray) else path.fetch(), stretches, 0, 1)
-        (counts, statistics), _ = said[0]
-        self.out, self.counts = len(pickle.dumps(function)), len(pickle.dumps(counts))
+    def resample(
+        self, update: Update[Any], data: Data, path: StoredPath, segments: Sequence[Segment]
+    ) -> tuple[StoredPath, list[Any]]:
+        states, summaries = resample_segments(update, data, path.fetch(), segments, 0, 1)
+        counts, statistics = summaries[0].statistics
+        self.out, self.counts = len(pickle.dumps(update)), len(pickle.dumps(counts))
         self.statistics = len(pickle.dumps(statistics)) // len(statistics)
-        return Here(made), said
-
-
-class Here(NamedTuple):
-    """A path that is said to be away."""
-
-    path: IntArray
-
-    def fetch(self) -> IntArray:
-        return self.path
+        return LocalPath(states), summaries
 
 
 @contextmanager

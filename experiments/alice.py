@@ -18,9 +18,10 @@ from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
 from ihmm import predict
 from ihmm._typing import FloatArray, IntArray
+from ihmm.data import Data
 from ihmm.datasets import SYMBOLS, Text
 from ihmm.kernels.forward_backward import sample_backward
-from ihmm.model import Data, Draw, Model
+from ihmm.model import Draw, Model
 from ihmm.samplers._base import sequence_starts
 
 TITLE = "Fig. 7: Alice in Wonderland"

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.model import Data, Draw, Model
-from ihmm.samplers import ParticleGibbs, PassInfo, Path
+from ihmm.data import Data
+from ihmm.model import Draw, Model
+from ihmm.samplers import ParticleGibbs, PassInfo, StateUpdate
 
 MODEL = ihmm.Model(ihmm.Normal())
 Y = np.concatenate([np.random.default_rng(0).normal(mean, 0.3, 15) for mean in (0, 3, 0, 3)])
@@ -30,10 +31,12 @@ class Still:
     count: itertools.count = field(default_factory=itertools.count)
     seconds: float = 0.0
 
-    def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
+    def resample_states(
+        self, rng: np.random.Generator, data: Data, model: Model, draw: Draw
+    ) -> tuple[StateUpdate, PassInfo]:
         time.sleep(self.seconds)
         self.at_sweep.get(next(self.count), lambda: None)()
-        return Path(draw.states, draw.transitions.beta), PassInfo(0, 0, 0.0)
+        return StateUpdate(draw.trajectory, draw.transitions.beta), PassInfo(0, 0, 0.0)
 
 
 def fail(error: BaseException) -> None:

@@ -74,7 +74,7 @@ def test_the_draws_do_not_depend_on_how_sequences_are_shared(client, many, fewer
     team = distributed.Cluster(client, shards)
     assert team.size == (shards or 2)
     assert_same(ihmm.sample(MODEL, many, team=team, **fewer), expected_of_many)
-    assert len(team._kept) == min(team.size, 5)
+    assert len(team._shards) == min(team.size, 5)
 
 
 def test_the_draws_do_not_depend_on_threads(many, fewer, expected_of_many):
@@ -113,13 +113,13 @@ def test_every_kind_of_emission_has_the_same_draws_on_a_cluster(client, name):
 @pytest.fixture
 def fetched(monkeypatch):
     """Paths that were fetched."""
-    fetched, ask = [], distributed.Cluster.ask
+    fetched, ask = [], distributed.Cluster.compute
 
     def watched(self, path, fetch):
         fetched.extend([path.key] if fetch else [])
         return ask(self, path, fetch)
 
-    monkeypatch.setattr(distributed.Cluster, "ask", watched)
+    monkeypatch.setattr(distributed.Cluster, "compute", watched)
     return fetched
 
 
@@ -133,7 +133,7 @@ def test_paths_are_fetched_when_they_are_looked_at(client, many, fetched):
 
 
 def test_histories_do_not_get_long(client, many, fetched, monkeypatch):
-    monkeypatch.setattr(distributed, "LONGEST", 4)
+    monkeypatch.setattr(distributed, "MAX_REPLAY", 4)
     settings = SETTINGS | {"draws": 1, "tune": 29, "moves": ()}
     there = ihmm.sample(MODEL, many, team=distributed.Cluster(client), **settings)
     assert len(fetched) == 30 // 4 + 1
@@ -160,18 +160,18 @@ def sweeps(data, n):
 def test_a_path_that_nobody_has_any_more_is_made_again_here(client, many):
     team = distributed.Cluster(client)
     data = MODEL.observe(many)
-    there, here = sweeps(data._replace(team=team), 7), sweeps(data, 7)
-    away = there[0].away
-    assert away.age == 7
+    there, here = sweeps(data._replace(workers=team), 7), sweeps(data, 7)
+    path = there.trajectory.path
+    assert path.age == 7
     team.client = None  # so that no worker can be asked
-    for kept in team._kept.values():
-        kept.shard.release()
-    team._kept.clear()
-    np.testing.assert_array_equal(there[0].label[away.make()], here.states)
+    for shard in team._shards.values():
+        shard.future.release()
+    team._shards.clear()
+    np.testing.assert_array_equal(there.trajectory.labels[path.replay()], here.states)
 
 
 def test_a_path_can_be_gone_on_from_twice(client, many):
-    data = MODEL.observe(many)._replace(team=distributed.Cluster(client))
+    data = MODEL.observe(many)._replace(workers=distributed.Cluster(client))
     draw = sweeps(data, 3)
     first, second = (sweep(np.random.default_rng(1), data, MODEL, draw, ihmm.ParticleGibbs())[0] for _ in range(2))
     np.testing.assert_array_equal(first.states, second.states)
@@ -193,7 +193,7 @@ def test_a_run_begun_here_goes_on_on_a_cluster(client, expected, tmp_path):
 @pytest.mark.parametrize("thin", [1, 50])
 def test_a_worker_that_is_killed_is_not_missed(client, many, thin, monkeypatch):
     settings = SETTINGS | {"draws": 100 // thin, "thin": thin, "moves": ()}
-    asked, ask = itertools.count(), distributed.Cluster.ask
+    asked, ask = itertools.count(), distributed.Cluster.compute
 
     def kill_and_ask(self, path, fetch):
         if next(asked) in (30, 80):
@@ -202,7 +202,7 @@ def test_a_worker_that_is_killed_is_not_missed(client, many, thin, monkeypatch):
         return ask(self, path, fetch)
 
     expected = ihmm.sample(MODEL, many, cores=1, **settings)
-    monkeypatch.setattr(distributed.Cluster, "ask", kill_and_ask)
+    monkeypatch.setattr(distributed.Cluster, "compute", kill_and_ask)
     assert_same(ihmm.sample(MODEL, many, team=distributed.Cluster(client), **settings), expected)
     assert next(asked) > 80
 
@@ -274,4 +274,4 @@ def test_an_executor_must_be_one_and_excludes_a_team():
     with pytest.raises(TypeError, match=r"executor must be an Executor .* got 4"):
         ihmm.sample(MODEL, series(), executor=4, **SETTINGS)
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="not both"):
-        ihmm.sample(MODEL, series(), executor=pool, team=ihmm.model.Threads(2), **SETTINGS)
+        ihmm.sample(MODEL, series(), executor=pool, team=ihmm.workers.Threads(2), **SETTINGS)

@@ -195,14 +195,14 @@ def test_values_must_be_finite(model, bad):
 
 @REAL_VALUED
 def test_one_number_a_step(model):
-    assert_refused("one number a step", "got 2 columns", model=model, y=np.zeros((10, 2)))
+    assert_refused("one number per time step", "got 2 columns", model=model, y=np.zeros((10, 2)))
     assert_refused("shape (T,) or (T, D)", "got (3, 4, 5)", "as a list", model=model, y=np.zeros((3, 4, 5)))
     assert_refused("shape (T,) or (T, D)", "got ()", model=model, y=3.0)
     assert_refused("no columns", model=model, y=np.zeros((10, 0)))
 
 
 def test_one_symbol_a_step():
-    assert_refused("one symbol a step", "got 2 columns", model=SYMBOLS, y=np.zeros((10, 2), int))
+    assert_refused("one symbol per time step", "got 2 columns", model=SYMBOLS, y=np.zeros((10, 2), int))
 
 
 @pytest.mark.parametrize("y", [["a", "b"], np.array(["x", "y"]), ["a", None], np.array([1j, 2j])])

@@ -171,7 +171,7 @@ def test_a_single_step_can_be_predicted(four_state):
 
 
 def test_new_data_are_checked(four_state):
-    with pytest.raises(ValueError, match="one number a step"):
+    with pytest.raises(ValueError, match="one number per time step"):
         four_state[1].smooth(np.zeros((5, 2)))
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ihmm._threads import helpers, share_out
+from ihmm._threads import _pool, run_in_threads
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
@@ -15,13 +15,13 @@ def test_results_come_in_order(n_threads):
         time.sleep(0.01 / (i + 1))
         return i * i
 
-    assert share_out(slow_at_first, range(20), n_threads) == [i * i for i in range(20)]
-    assert share_out(slow_at_first, [], n_threads) == []
+    assert run_in_threads(slow_at_first, range(20), n_threads) == [i * i for i in range(20)]
+    assert run_in_threads(slow_at_first, [], n_threads) == []
 
 
 def test_several_threads_take_part():
     both = threading.Barrier(2, timeout=10)
-    share_out(lambda _: both.wait(), range(2), 2)  # would break if one thread had both
+    run_in_threads(lambda _: both.wait(), range(2), 2)  # would break if one thread had both
 
 
 @pytest.mark.parametrize("here", [True, False])
@@ -34,14 +34,14 @@ def test_what_goes_wrong_on_any_thread_is_raised(here):
             raise ZeroDivisionError("on purpose")
 
     with pytest.raises(ZeroDivisionError, match="on purpose"):
-        share_out(fails, range(2), 2)
+        run_in_threads(fails, range(2), 2)
 
 
 def test_threads_that_are_busy_are_not_waited_for():
     release = threading.Event()
-    busy = [helpers().submit(release.wait, 30) for _ in range(helpers()._max_workers)]
+    busy = [_pool().submit(release.wait, 30) for _ in range(_pool()._max_workers)]
     try:
-        assert share_out(str, range(3), 2) == ["0", "1", "2"]
+        assert run_in_threads(str, range(3), 2) == ["0", "1", "2"]
     finally:
         release.set()
         for each in busy:
@@ -51,10 +51,10 @@ def test_threads_that_are_busy_are_not_waited_for():
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_process_has_threads_of_its_own():
-    share_out(str, range(3), 2)
+    run_in_threads(str, range(3), 2)
     fork = multiprocessing.get_context("fork")
     answers = fork.Queue()
-    child = fork.Process(target=lambda: answers.put(share_out(str, range(3), 2)))
+    child = fork.Process(target=lambda: answers.put(run_in_threads(str, range(3), 2)))
     child.start()
     assert answers.get(timeout=30) == ["0", "1", "2"]
     child.join(30)

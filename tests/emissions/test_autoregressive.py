@@ -59,16 +59,18 @@ def test_a_step_is_seen_with_its_past_and_histories_begin_with_sequences_and_aft
     y = [np.array([1.0, 2.0, 3.0, 4.0]), np.array([5.0, 6.0, NAN, 8.0, 9.0, 10.0, 11.0])]
     data = ihmm.Model(Autoregressive(2)).observe(y)
     np.testing.assert_array_equal(data.values, np.concatenate(y))
-    np.testing.assert_array_equal(np.flatnonzero(~data.silent), [2, 3, 9, 10])
-    np.testing.assert_array_equal(data.seen[~data.silent], [[2, 1, 3], [3, 2, 4], [9, 8, 10], [10, 9, 11]])
-    np.testing.assert_array_equal(data.log_marginal == 0, data.silent)
+    np.testing.assert_array_equal(np.flatnonzero(~data.uninformative), [2, 3, 9, 10])
+    np.testing.assert_array_equal(
+        data.observations[~data.uninformative], [[2, 1, 3], [3, 2, 4], [9, 8, 10], [10, 9, 11]]
+    )
+    np.testing.assert_array_equal(data.log_marginal == 0, data.uninformative)
 
 
 def test_a_row_with_anything_missing_ends_the_history():
     y = np.array([[1.0, 2.0], [3.0, 4.0], [NAN, 6.0], [7.0, 8.0], [9.0, 10.0]])
     data = ihmm.Model(Autoregressive(1, 2)).observe(y)
-    np.testing.assert_array_equal(data.silent, [True, False, True, True, False])
-    np.testing.assert_array_equal(data.seen[[1, 4]], [[1, 2, 3, 4], [7, 8, 9, 10]])
+    np.testing.assert_array_equal(data.uninformative, [True, False, True, True, False])
+    np.testing.assert_array_equal(data.observations[[1, 4]], [[1, 2, 3, 4], [7, 8, 9, 10]])
 
 
 @pytest.mark.parametrize("y", [np.arange(4), np.arange(4.0)[:, None]])
@@ -130,7 +132,7 @@ def test_evidence_of_order_one_is_an_integral_over_the_noise(n):
 
     expected = np.log(integrate.quad(integrand, -15, 25, epsabs=0, limit=200)[0])
     data = ihmm.Model(emission).observe(y)
-    assert emission.log_evidence(data.seen[1:]) == pytest.approx(expected, rel=1e-7)
+    assert emission.log_evidence(data.observations[1:]) == pytest.approx(expected, rel=1e-7)
 
 
 @QUICK
@@ -162,10 +164,10 @@ def test_a_past_that_is_always_the_same_leaves_a_normal_level():
 @given(ORDERS, SIZES, SEEDS)
 def test_compiled_code_predicts_in_turn_what_the_evidence_says_at_once(order, size, seed):
     emission = some_family(order, size, seed)
-    collapsed = emission.collapsed(some_rows(emission, 10, seed))
-    values, prior = np.array(collapsed.values), collapsed.prior
+    compiled = emission.conjugate(some_rows(emission, 10, seed)).compiled
+    values, prior = np.array(compiled.values), compiled.prior
     values[3] = NAN
-    statistic = np.zeros(collapsed.size)
+    statistic = np.zeros(compiled.size)
     in_turn = 0.0
     for t in [*range(10), 0, 4]:  # two of them twice: then they are taken away again
         in_turn += direct.log_predictive(rows.FULL, prior, statistic, values, t)
@@ -306,7 +308,7 @@ def test_a_posterior_is_saved_and_loaded(oscillators, tmp_path):
     loaded = ihmm.Posterior.load(tmp_path / "run")
     assert loaded.model == posterior.model
     np.testing.assert_array_equal(loaded.data.values, posterior.data.values)
-    np.testing.assert_array_equal(loaded.data.seen, posterior.data.seen)
+    np.testing.assert_array_equal(loaded.data.observations, posterior.data.observations)
     np.testing.assert_array_equal(loaded.forecast(3).y, posterior.forecast(3).y)
 
 
@@ -415,7 +417,7 @@ def test_settings_are_checked(settings, said):
     ("y", "said"),
     [
         (np.zeros(5), r"Autoregressive with n_features = 2 takes rows of that length, shape \(T, 2\); got one number"),
-        (np.array([[0.0, 1.0], [np.inf, 0.0]]), r"finite values, got 1 rows that have others \(first at t = 1\)"),
+        (np.array([[0.0, 1.0], [np.inf, 0.0]]), r"finite values, got 1 rows with infinite ones \(first at t = 1\)"),
     ],
 )
 def test_data_are_checked(y, said):

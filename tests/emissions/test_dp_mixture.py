@@ -12,8 +12,9 @@ from ihmm.emissions._parameters import fields, join, size, take
 from ihmm.emissions.dp_mixture import MixturePhi
 from ihmm.emissions.normal import NormalPhi
 from ihmm.gibbs import initial_draw, sweep
-from ihmm.moves.mixture import put_together, take_apart
+from ihmm.moves.mixture import group, separate
 from ihmm.sticks import extend_phi
+from ihmm.trajectory import Trajectory
 from reference.verdicts import assert_follows, assert_mean
 
 NORMAL = Normal(mean=0.0, strength=0.5, shape=2.0, rate=1.0)
@@ -162,24 +163,24 @@ def test_prior_density_is_that_of_the_sticks_and_the_components():
 # Moves
 
 
-def test_components_taken_apart_and_put_together_are_as_before_where_nothing_is_gained():
+def test_components_taken_apart_and_group_are_as_before_where_nothing_is_gained():
     y, states = levels()
     y[60:63] = np.nan
     model = ihmm.Model(DPMixture(NORMAL))
     data = model.observe(y)
     components = np.where(np.isnan(y), -1, (y > -1.5) & (states == 0))
-    path = ihmm.samplers.Path(states, np.array([0.5, 0.4, 0.1]), None, components)
+    path = ihmm.samplers.StateUpdate(Trajectory(states), np.array([0.5, 0.4, 0.1]), None, components)
     observed = ~np.isnan(y)
-    apart, before = take_apart(path, observed)
+    apart, before = separate(path, observed)
     np.testing.assert_array_equal(np.stack(before), [[0, 0, 1], [0, 1, 0]])
     assert len(apart.beta) == 4
     assert apart.beta[:-1].sum() == pytest.approx(0.9)
     hyper = ihmm.model.Hyper(1.0, 5.0, 0.5)
-    state, place, beta = put_together(apart, data, hyper, 1.0, observed, most=10)
+    state, place, beta = group(apart, data, hyper, 1.0, observed, most=10)
     np.testing.assert_array_equal(state, before[0])
     np.testing.assert_array_equal(place, before[1])
     np.testing.assert_allclose(beta, path.beta)
-    state, place, beta = put_together(apart, data, hyper, 1.0, observed, most=1)
+    state, place, beta = group(apart, data, hyper, 1.0, observed, most=1)
     np.testing.assert_array_equal(np.stack([state, place]), [[0, 0, 0], [0, 1, 2]])
     np.testing.assert_allclose(beta, [0.9, 0.1])
 
@@ -189,7 +190,7 @@ def test_components_are_grouped_in_the_first_tuning_sweeps_and_only_those_of_mix
     assert [move.acts(i, 10) for i in range(5)] == [True, True, True, False, False]
     assert not move.acts(1, 1)
     model = ihmm.Model(NORMAL)
-    path = ihmm.samplers.Path(np.array([0, 1, 1, 0, 0]), np.array([0.5, 0.4, 0.1]))
+    path = ihmm.samplers.StateUpdate(Trajectory(np.array([0, 1, 1, 0, 0])), np.array([0.5, 0.4, 0.1]))
     rng = np.random.default_rng(0)
     assert move.apply(rng, model.observe(Y), model, path, ihmm.model.Hyper(1.0, 1.0, 0.0))[0] is path
     with pytest.raises(ValueError, match="GroupComponents sweeps must be a whole number of at least 0, got -1"):

@@ -89,8 +89,8 @@ def test_a_model_accepts_it_and_what_it_draws_itself(emission):
     _, _, y = some_series(emission)
     data = Model(emission).observe([y[:20], y[20:]])
     np.testing.assert_array_equal(data.y, y)
-    silent = np.zeros(50, bool) if data.silent is None else data.silent
-    np.testing.assert_array_equal(data.log_marginal, np.where(silent, 0.0, emission.log_marginal(data.seen)))
+    silent = np.zeros(50, bool) if data.uninformative is None else data.uninformative
+    np.testing.assert_array_equal(data.log_marginal, np.where(silent, 0.0, emission.log_marginal(data.observations)))
 
 
 @every_family

@@ -159,11 +159,11 @@ def test_parts_that_cannot_be_integrated_out_are_left_to_other_samplers():
     y = np.column_stack([np.zeros((10, 2)), np.arange(10) % 2])
     y[3, 0] = np.nan
     gappy = ihmm.Model(Independent(MultivariateNormal(2), Bernoulli()))
-    assert gappy.collapsed(gappy.observe(y)) is None
+    assert gappy.observe(y).conjugate is None
     with pytest.raises(ValueError, match="cannot do when single values of a row are missing"):
         ihmm.sample(gappy, y, sampler=ihmm.DirectAssignment(), **SETTINGS)
     y[3] = [np.nan, np.nan, 1]
-    assert gappy.collapsed(gappy.observe(y)) is not None
+    assert gappy.observe(y).conjugate is not None
 
 
 def test_a_part_without_closed_forms_is_named():

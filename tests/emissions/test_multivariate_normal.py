@@ -11,7 +11,8 @@ from scipy import integrate, stats
 import ihmm
 from ihmm.emissions import MultivariateNormal, Normal
 from ihmm.emissions._diagonal import DiagonalPhi
-from ihmm.emissions._full import FullPhi, cholesky, fill_averages, patterns, triangle
+from ihmm.emissions._full import FullPhi, fill_averages, patterns
+from ihmm.emissions._matrices import cholesky, triangle
 from ihmm.store import _decode, _encode
 from reference.verdicts import assert_follows, assert_mean
 
@@ -161,8 +162,8 @@ def test_the_evidence_of_rows_with_missing_values_has_no_closed_form():
     y = np.array([[1.0, NAN], [0.0, 1.0]])
     with pytest.raises(ValueError, match="missing values have no evidence in closed form"):
         FULL.log_evidence(y)
-    assert FULL.collapsed(y) is None
-    assert DIAGONAL.collapsed(y) is not None
+    assert FULL.conjugate(y) is None
+    assert DIAGONAL.conjugate(y) is not None
 
 
 def test_monte_carlo_evidence_of_rows_with_missing_values_is_the_integral_over_them():
@@ -394,7 +395,7 @@ def test_settings_are_checked(settings, said):
     [
         (np.zeros(5), r"n_features = 2 takes rows of that length, shape \(T, 2\); got one number"),
         (np.zeros((5, 3)), "got 3 columns"),
-        (np.array([[0.0, 1.0], [np.inf, 0.0]]), r"finite values, got 1 rows that have others \(first at t = 1\)"),
+        (np.array([[0.0, 1.0], [np.inf, 0.0]]), r"finite values, got 1 rows with infinite ones \(first at t = 1\)"),
         (np.array([[0.0, 1.0], [1e200, 0.0]]), "within ±1e.150, got 1e.200; rescale"),
     ],
 )

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ihmm.data import Data
 from ihmm.emissions import Categorical
 from ihmm.emissions.categorical import CategoricalPhi
 from ihmm.kernels import csmc
-from ihmm.model import Data, Draw, Hyper, Model, Transitions
+from ihmm.model import Draw, Hyper, Model, Transitions
 from ihmm.priors import HDPPrior
 from ihmm.samplers import ParticleGibbs
+from ihmm.trajectory import Trajectory
 from reference import csmc as twin
 from reference.verdicts import assert_frequencies, assert_mean, assert_same_frequencies, count_outcomes
 
@@ -75,7 +77,9 @@ def passes(sampler, problem, references, seed=0):
     transitions = Transitions(
         with_rest(problem.beta), with_rest(problem.initial), np.array([with_rest(row) for row in problem.rows])
     )
-    draw = Draw(references.ravel(), transitions, CategoricalPhi(np.array(problem.probs)), Hyper(1.0, 1.0, 0.0))
+    draw = Draw(
+        Trajectory(references.ravel()), transitions, CategoricalPhi(np.array(problem.probs)), Hyper(1.0, 1.0, 0.0)
+    )
     data = Data(
         np.tile(problem.y, n_paths),
         np.arange(0, n_paths * n_steps + 1, n_steps),
@@ -177,7 +181,7 @@ def test_two_sequences_meet_in_a_state_never_seen_as_often_as_the_process_says(p
     gamma, concentration, rest, share, n_particles = 1.5, 4.0, 0.5, 0.6, 8
     phi = CategoricalPhi(np.ones((1, 1)))  # one symbol, which every state emits: the data say nothing
     transitions = Transitions(np.array([0.5, rest]), np.array([1 - share, share]), np.array([[0.5, 0.5]]))
-    draw = Draw(np.zeros(2, np.int64), transitions, phi, Hyper(gamma, concentration, 0.0))
+    draw = Draw(Trajectory(np.zeros(2, np.int64)), transitions, phi, Hyper(gamma, concentration, 0.0))
     data = Data(np.zeros(2, np.int64), np.arange(3), np.zeros(2))
     model = Model(Categorical(1), HDPPrior(gamma, concentration, 0.0))
     sampler = ParticleGibbs(n_particles, proposal, threshold=threshold)
@@ -203,7 +207,7 @@ def test_a_newborn_state_is_followed_by_itself_as_often_as_its_self_bias_says(st
     gamma, concentration, tiny = 1.0, 3.0, 1e-9
     phi = CategoricalPhi(np.ones((1, 1)))  # one symbol, which every state emits: the data say nothing
     transitions = Transitions(np.array([tiny, 1 - tiny]), np.array([tiny, 1 - tiny]), np.array([[0.5, 0.5]]))
-    draw = Draw(np.zeros(2, np.int64), transitions, phi, Hyper(gamma, concentration, stickiness))
+    draw = Draw(Trajectory(np.zeros(2, np.int64)), transitions, phi, Hyper(gamma, concentration, stickiness))
     data = Data(np.zeros(2, np.int64), np.array([0, 2]), np.zeros(2))
     model = Model(Categorical(1), HDPPrior(gamma, concentration, stickiness))
     sampler = ParticleGibbs(8, ancestor_sampling=False, threshold=0.1)

@@ -31,8 +31,7 @@ from ihmm.kernels import _jit, conditionals, counts, csmc, densities, draws, for
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, PairGibbs, SplitMerge
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
-from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs, beam
-from ihmm.samplers import Path as Trajectory
+from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs, StateUpdate, beam
 from ihmm.sticks import grow, open_theta
 
 # Compiled code may call another library for log, exp and powers: the last digits may differ, the draws may not
@@ -312,7 +311,7 @@ def move_cases():
         model = Model(emission, HDPPrior(stickiness=0.3))
         data = model.observe(y)
         draw = initial_draw(rng, data, model, rng.integers(3, size=36))
-        path = Trajectory(draw.states, draw.transitions.beta, draw.phi)
+        path = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi)
         path, _ = PairGibbs(scans=5).apply(rng, data, model, path, draw.hyper)
         cases[f"path_of_pairs_{i}"] = path.states
         for sweep in range(3):

@@ -8,9 +8,11 @@ import pytest
 import ihmm.sticks
 from ihmm.emissions import NormalMean
 from ihmm.gibbs import initial_draw
-from ihmm.model import Model, Threads
+from ihmm.model import Model
 from ihmm.priors import HDPPrior
 from ihmm.samplers import ParticleGibbs, particle_gibbs
+from ihmm.trajectory import Trajectory
+from ihmm.workers import Threads
 
 MODEL = Model(NormalMean(noise=0.5, scale=3.0), HDPPrior(gamma=3.0, concentration=4.0, stickiness=0.2))
 SAMPLERS = [
@@ -30,7 +32,7 @@ def series(lengths=(40, 25, 35)):
 
 
 def pass_over(sampler, y, seed, n_states=3, threads=1):
-    data = MODEL.observe(y)._replace(team=Threads(threads))
+    data = MODEL.observe(y)._replace(workers=Threads(threads))
     rng = np.random.default_rng(seed)
     draw = initial_draw(rng, data, MODEL, np.arange(len(data.y)) % n_states)
     return sampler.resample_states(rng, data, MODEL, draw)
@@ -74,7 +76,7 @@ def test_a_pass_does_not_depend_on_the_room_it_starts_with(sampler, monkeypatch)
 def test_a_pass_does_not_depend_on_the_blocks_it_is_cut_into(sampler, monkeypatch):
     results = {}
     for block in (3, 7, 4096):
-        monkeypatch.setattr(particle_gibbs, "BLOCK", block)
+        monkeypatch.setattr(particle_gibbs, "MAX_BLOCK_STEPS", block)
         results[block] = [pass_over(sampler, series(), seed) for seed in SEEDS]
     assert sum(info.n_born for _, info in results[4096]) > 0, "the test should meet states born on the way"
     for block in (3, 7):
@@ -86,7 +88,7 @@ def test_a_pass_does_not_depend_on_the_blocks_it_is_cut_into(sampler, monkeypatc
 def test_a_pass_depends_on_neither_when_both_are_short(sampler, monkeypatch):
     expected = [pass_over(sampler, series(), seed) for seed in SEEDS]
     monkeypatch.setattr(ihmm.sticks, "SPARE", 1)
-    monkeypatch.setattr(particle_gibbs, "BLOCK", 2)
+    monkeypatch.setattr(particle_gibbs, "MAX_BLOCK_STEPS", 2)
     for seed, other in zip(SEEDS, expected, strict=True):
         assert_identical(pass_over(sampler, series(), seed), other)
 
@@ -100,10 +102,10 @@ def test_a_pass_does_not_depend_on_the_threads_that_make_it(sampler, threads):
 
 
 def test_sequences_are_shared_among_threads_by_their_length():
-    data = MODEL.observe(series([30, 2, 2, 30, 60, 4]))._replace(team=Threads(3))
-    stretches = particle_gibbs.whole_sequences(data, data.offsets)
-    assert [(stretch.begin, stretch.end) for stretch in stretches] == [(0, 64), (64, 124), (124, 128)]
-    assert np.concatenate([stretch.begin + stretch.starts for stretch in stretches]).tolist() == [
+    data = MODEL.observe(series([30, 2, 2, 30, 60, 4]))._replace(workers=Threads(3))
+    segments = data.workers.segments(data.offsets)
+    assert [(segment.begin, segment.end) for segment in segments] == [(0, 64), (64, 124), (124, 128)]
+    assert np.concatenate([segment.begin + segment.starts for segment in segments]).tolist() == [
         0,
         30,
         32,
@@ -111,7 +113,7 @@ def test_sequences_are_shared_among_threads_by_their_length():
         64,
         124,
     ]
-    assert np.concatenate([stretch.numbers for stretch in stretches]).tolist() == list(range(6))
+    assert np.concatenate([segment.streams for segment in segments]).tolist() == list(range(6))
 
 
 def test_blocks_cover_every_step_once_and_those_of_a_round_do_not_touch():
@@ -124,8 +126,6 @@ def test_blocks_cover_every_step_once_and_those_of_a_round_do_not_touch():
         shifts.add(every[0].end)
         for block in every:
             assert 1 <= block.end - block.begin <= 10
-            assert block.continues == (block.begin not in data.offsets)
-            assert block.is_continued == (block.end not in data.offsets)
         for blocks in rounds:
             for left, right in pairwise(blocks):
                 assert left.end < right.begin or right.begin in data.offsets
@@ -133,7 +133,7 @@ def test_blocks_cover_every_step_once_and_those_of_a_round_do_not_touch():
 
 
 def test_a_series_longer_than_a_block_is_passed_over():
-    n_steps = particle_gibbs.BLOCK + 100
+    n_steps = particle_gibbs.MAX_BLOCK_STEPS + 100
     path, info = pass_over(ParticleGibbs(5, threshold=0.05), series([n_steps]), 1)
     assert len(path.states) == n_steps
     assert info.n_born > 0
@@ -149,7 +149,7 @@ def test_the_path_of_a_sequence_does_not_depend_on_the_sequences_after_it(sample
         draw = initial_draw(np.random.default_rng(seed), data, MODEL, np.arange(len(data.y)) % 3)
         path, _ = sampler.resample_states(np.random.default_rng(seed), data, MODEL, draw)
         other, _ = sampler.resample_states(
-            np.random.default_rng(seed), alone, MODEL, draw._replace(states=draw.states[:n_first])
+            np.random.default_rng(seed), alone, MODEL, draw._replace(trajectory=Trajectory(draw.states[:n_first]))
         )
         # states are named after those a path visits, their β stay the same
         np.testing.assert_array_equal(path.beta[path.states[:n_first]], other.beta[other.states])
@@ -172,13 +172,14 @@ def test_a_path_that_outgrows_a_byte_a_step_on_its_way_arrives_as_it_was(block_s
     arrived = {}
 
     class Watched(Threads):
-        def over(self, function, data, jobs):
-            results = super().over(function, data, jobs)
-            arrived.update((job.begin, renewed) for job, renewed in zip(jobs, results, strict=True))
+        def map(self, function, data, tasks):
+            results = super().map(function, data, tasks)
+            states = [result[0] if block_size is None else result for result in results]
+            arrived.update((task.begin, own) for task, own in zip(tasks, states, strict=True))
             return results
 
     model = Model(NormalMean(noise=5.0, scale=3.0), HDPPrior(gamma=100.0, concentration=100.0))
-    data = model.observe(series([600, 700]))._replace(team=Watched())
+    data = model.observe(series([600, 700]))._replace(workers=Watched())
     rng = np.random.default_rng(1)
     draw = initial_draw(rng, data, model, np.arange(1300) % 250)
     sampler = ParticleGibbs(6, proposal="prior", block_size=block_size)  # which opens states only when it gets there

@@ -11,7 +11,7 @@ from ihmm.emissions import NormalMean
 from ihmm.kernels import sticks
 from ihmm.model import Hyper
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import finish, share_changed
+from ihmm.samplers._base import NewPath, finish
 from ihmm.sticks import extend_phi, grow, open_below
 from reference import sticks as twin
 from reference.verdicts import assert_follows, assert_mean
@@ -252,7 +252,8 @@ def test_after_a_pass_the_states_of_the_path_are_kept_and_the_others_folded_into
     weights = theta.beta[path].copy()
     reference = where[[0, 2, 0, 1, 1]]
     phi = np.arange(theta.size[0])  # by column
-    (states, beta, kept, _), info = finish(path.copy(), share_changed(path, reference), theta, order, phi, draw)
+    update, info = finish(NewPath.of(path.copy(), reference), theta, order, phi, draw)
+    states, beta, kept = update.states, update.beta, update.phi
     np.testing.assert_array_equal(kept[states], path)
     np.testing.assert_array_equal(beta[states], weights)
     assert beta.sum() == pytest.approx(1, abs=1e-12)

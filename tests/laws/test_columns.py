@@ -120,9 +120,9 @@ class TestTheLawTestsCanFail:
 
     def test_a_part_that_is_integrated_out_under_another_prior_is_caught(self):
         class Broken(ihmm.Independent):
-            def collapsed(self, y):
-                own = super().collapsed(y)
-                own.prior[1] *= 10
+            def conjugate(self, y):
+                own = super().conjugate(y)
+                own.compiled.prior[1] *= 10
                 return own
 
         result = self.run(Broken(*COLUMNS["independent"][0].parts), "independent", ihmm.DirectAssignment())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.samplers import PassInfo, Path
+from ihmm.samplers import PassInfo, StateUpdate
 from reference.cases import ALARM, EMISSIONS, FINITE_PRIORS, LAYOUTS, PRIORS, THOROUGH, some, split, trials
 
 SAMPLERS = {
@@ -97,7 +97,7 @@ def test_geweke_given_parts_of_rows(emission, sampler):
 class SeesTheStandIn(ihmm.ParticleGibbs):
     """Broken on purpose: takes the value that stands in for a missing one at its word."""
 
-    def resample_states(self, rng, data, model, draw) -> tuple[Path, PassInfo]:
+    def resample_states(self, rng, data, model, draw) -> tuple[StateUpdate, PassInfo]:
         return super().resample_states(rng, model.describe(data.y, data.offsets), model, draw)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import ihmm
 from ihmm.moves import split_merge
-from ihmm.samplers import PassInfo, Path
+from ihmm.samplers import PassInfo, StateUpdate
 from ihmm.testing import geweke, partition_test
 from laws.test_step_by_step import EMISSIONS as STEP_BY_STEP
 from reference.cases import ALARM, COLUMNS, EMISSIONS, LAYOUTS, NORMAL_SERIES, PRIORS, ROW_SERIES, split, trials
@@ -33,7 +33,7 @@ class Seldom(ihmm.ParticleGibbs):
     def resample_states(self, rng, data, model, draw):
         if rng.random() < self.rate:
             return super().resample_states(rng, data, model, draw)
-        return Path(draw.states, draw.transitions.beta, draw.phi), PassInfo(0, 0, 0.0)
+        return StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi), PassInfo(0, 0, 0.0)
 
 
 @pytest.mark.parametrize(("emission", "series", "prior", "lengths", "move"), trials(PRIORS, LAYOUTS, MOVES, few=1))

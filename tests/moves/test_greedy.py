@@ -18,8 +18,7 @@ from ihmm.kernels.direct import gather_statistics
 from ihmm.kernels.rows import CHOICE
 from ihmm.model import Hyper
 from ihmm.moves import greedy
-from ihmm.samplers import Path
-from ihmm.samplers.direct_assignment import compiled_family
+from ihmm.samplers import StateUpdate
 from reference.cases import COLUMNS, EMISSIONS
 
 GREEDY = tuple(move for move in MOVES if isinstance(move, ihmm.GreedySplitMerge))
@@ -50,13 +49,13 @@ def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, se
     data = model.observe([np.concatenate([series] * 4), np.array(series)])
     states = np.append(np.arange(4), rng.integers(4, size=len(data.y) - 4))
     beta = rng.dirichlet(np.ones(5))
-    collapsed = emission.collapsed(data.y)
-    statistics = np.zeros((4, collapsed.size))
-    gather_statistics(compiled_family(collapsed), statistics, collapsed.values, states)
+    compiled = emission.conjugate(data.y).compiled
+    statistics = np.zeros((4, compiled.size))
+    gather_statistics(compiled.family, statistics, compiled.values, states)
     counts = count_transitions(states, data.offsets, 4)
     for a, b in itertools.combinations(range(4), 2):
         gain = kernels.merge_gain(
-            compiled_family(collapsed), collapsed.prior, statistics, counts, beta[:-1], *HYPER, np.ones(4, bool), a, b
+            compiled.family, compiled.prior, statistics, counts, beta[:-1], *HYPER, np.ones(4, bool), a, b
         )
         merged = np.unique(np.where(states == b, a, states), return_inverse=True)[1]
         weights = np.delete(beta, b)
@@ -71,17 +70,17 @@ def test_choices_between_two_states_are_judged_as_if_all_were_listed(emission, s
     data = model.observe([series, series[:2]])
     states = np.array([0, 1, 1, 2, 0, 1, 0])  # between 0 and 1, at all steps but one
     beta = np.array([0.3, 0.4, 0.2])
-    collapsed = emission.collapsed(data.y)
-    family = compiled_family(collapsed)
-    statistics = np.zeros((3, collapsed.size))
-    gather_statistics(family, statistics, collapsed.values, states)
+    compiled = emission.conjugate(data.y).compiled
+    family = compiled.family
+    statistics = np.zeros((3, compiled.size))
+    gather_statistics(family, statistics, compiled.values, states)
     counts = count_transitions(states, data.offsets, 3)
     rows = counts + HYPER.alpha * beta
     rows[0] = counts[0] + HYPER.concentration * beta
     rows[1:] += HYPER.kappa * np.eye(3)
     rows = rows / (counts.sum(axis=1, keepdims=True) + HYPER.concentration)
     density = np.array(
-        [[direct.log_predictive(family, collapsed.prior, s, collapsed.values, t) for s in statistics] for t in range(7)]
+        [[direct.log_predictive(family, compiled.prior, s, compiled.values, t) for s in statistics] for t in range(7)]
     )
 
     def log_probability(path):
@@ -97,7 +96,7 @@ def test_choices_between_two_states_are_judged_as_if_all_were_listed(emission, s
         listed[tuple(path)] = log_probability(path)
     expected = listed[tuple(states)] - logsumexp(list(listed.values()))
     found = kernels.log_choices(
-        family, collapsed.prior, collapsed.values, data.offsets, states, statistics, counts, beta, HYPER.concentration,
+        family, compiled.prior, compiled.values, data.offsets, states, statistics, counts, beta, HYPER.concentration,
         HYPER.stickiness, 0, 1,
     )  # fmt: skip
     assert found == pytest.approx(expected, abs=1e-9)
@@ -105,7 +104,7 @@ def test_choices_between_two_states_are_judged_as_if_all_were_listed(emission, s
 
 def move(model, data, states, rng, times=1, careful=False):
     draw = initial_draw(rng, data, model, states)
-    path = Path(draw.states, draw.transitions.beta, draw.phi)
+    path = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi)
     for _ in range(times):
         path, _ = ihmm.GreedySplitMerge(careful=careful).apply(rng, data, model, path, draw.hyper)
         assert path.beta.sum() == pytest.approx(1.0)

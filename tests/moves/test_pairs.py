@@ -11,7 +11,7 @@ from ihmm.gibbs import initial_draw
 from ihmm.kernels.conditionals import base_measure
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.pairs import renew_pairs
-from ihmm.samplers import Path
+from ihmm.samplers import StateUpdate
 from ihmm.sticks import new_stream
 
 N_STATES, N_STEPS, OFFSETS = 3, 8, np.array([0, 5, 8])
@@ -56,7 +56,7 @@ def test_states_that_do_not_overlap_are_left_alone():
     model, rng = ihmm.Model(ihmm.NormalMean(noise=1.0, mean=25.0, scale=30.0)), np.random.default_rng(4)
     data = model.observe(y)
     draw = initial_draw(rng, data, model, (y > 25).astype(np.int64))
-    path = Path(draw.states, draw.transitions.beta, draw.phi)
+    path = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi)
     after, info = ihmm.PairGibbs().apply(rng, data, model, path, draw.hyper)
     np.testing.assert_array_equal(after.states, path.states)
     assert info == (0, 0)

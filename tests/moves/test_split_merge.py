@@ -13,9 +13,9 @@ import ihmm
 from ihmm.gibbs import sweep
 from ihmm.kernels import split_merge
 from ihmm.model import Hyper
-from ihmm.samplers import Path
-from ihmm.samplers.direct_assignment import compiled_family
+from ihmm.samplers import StateUpdate
 from ihmm.sticks import new_stream
+from ihmm.trajectory import Trajectory
 from moves.test_greedy import log_joint
 from reference.cases import COLUMNS, EMISSIONS
 
@@ -51,13 +51,13 @@ def test_the_estimate_is_the_sum_over_all_ways_to_split(emission, series, length
             ratios.append(joint - merged + np.log(2 * len(union) / (3 * sum(sides))))
     expected = logsumexp(ratios)
 
-    collapsed = model.collapsed(data)
+    compiled = data.conjugate.compiled
     begins = np.isin(np.arange(9), data.offsets)
     start = np.log(HYPER.gamma * (split_merge.MOST - split_merge.LEAST) * 2 / 3)
     stream, found = new_stream(rng), []
     for _ in range(4000):
         ratio, _, _, known = split_merge.choose(
-            stream, compiled_family(collapsed), collapsed.prior, collapsed.size, collapsed.values, begins, states,
+            stream, compiled.family, compiled.prior, compiled.size, compiled.values, begins, states,
             np.append(beta[:2], 0.0), HYPER.concentration, HYPER.stickiness, 2, 3, share, False, 0, 2, i, j, start,
             -np.inf, np.inf,
         )  # fmt: skip
@@ -81,7 +81,7 @@ def apply(states, y, times, seed=1, hyper=HYPER):
     data, rng = model.observe(y), np.random.default_rng(seed)
     labels, states = np.unique(states, return_inverse=True)
     share = 0.9 * np.bincount(states) / len(states)
-    path, splits, merges = Path(states, np.append(share, 0.1)), 0, 0
+    path, splits, merges = StateUpdate(Trajectory(states), np.append(share, 0.1)), 0, 0
     for _ in range(times):
         path, info = ihmm.SplitMerge(10).apply(rng, data, model, path, hyper)
         splits, merges = splits + info.n_split, merges + info.n_merged
@@ -109,7 +109,7 @@ def test_states_that_differ_stay_apart():
 def test_others_are_left_alone():
     y, states = twins(60)
     rng = np.random.default_rng(0)
-    path = Path(states, np.array([0.4, 0.4, 0.2]))
+    path = StateUpdate(Trajectory(states), np.array([0.4, 0.4, 0.2]))
     for model in [
         ihmm.Model(ihmm.StudentT()),
         ihmm.Model(ihmm.DPMixture(ihmm.Normal())),

@@ -10,6 +10,7 @@ from ihmm.kernels import sticks
 from ihmm.model import Draw, Transitions
 from ihmm.priors import HDPPrior
 from ihmm.sticks import grow, open_theta
+from ihmm.trajectory import Trajectory
 
 INFINITE = HDPPrior()
 
@@ -22,7 +23,7 @@ def draw_with(beta, hyper, leftover=0.2):
     rows[:, :-1] = (1 - leftover) * weights / weights.sum(axis=1, keepdims=True)
     rows[:, -1] = leftover
     phi = NormalMeanPhi(np.linspace(-1.0, 1.0, n_states))
-    return Draw(np.arange(n_states), Transitions(np.array(beta), rows[0], rows[1:]), phi, hyper)
+    return Draw(Trajectory(np.arange(n_states)), Transitions(np.array(beta), rows[0], rows[1:]), phi, hyper)
 
 
 def opened(draw, key, threshold, prior=INFINITE):
