@@ -40,7 +40,7 @@ def run(jobs: Iterable[Job], folder: Path, cores: int, console: Console) -> Resu
     missing = [job for name, job in by_name.items() if found[name] is None]
     if len(missing) < len(by_name):
         console.print(
-            f"{len(by_name) - len(missing)} of {len(by_name)} jobs are done already; results in {folder}",
+            f"{len(by_name) - len(missing)} of {len(by_name)} jobs are done already; see {folder}",
             soft_wrap=True,
         )
     with _progress(missing, console) as done:
@@ -128,7 +128,7 @@ def _progress(jobs: list[Job], console: Console) -> Iterator[Callable[[Job], Non
             if not console.is_terminal and (elapsed > last + 20 or finished == len(jobs)):
                 last = elapsed
                 console.print(
-                    f"{finished:5d} of {len(jobs)} jobs after {elapsed:5.0f} s, last finished: {job.name}",
+                    f"{finished:5d} of {len(jobs)} jobs after {elapsed:5.0f} s, last: {job.name}",
                     soft_wrap=True,
                 )
 
