@@ -6,29 +6,29 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 .DEFAULT_GOAL := help
 .PHONY: help demo test bounds lint format docs paper bench peers coverage clean
 
-help:  ## Show this list
+help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## Run the demonstration
 	@$(BIN)/ihmm demo
 
-test: lint  ## Check style, types and layers, then run every test
+test: lint  ## Check style, types and imports, then run every test
 	@$(BIN)/pytest --quiet -n auto --dist worksteal
 	@$(MAKE) --no-print-directory bounds
 
-# Compiled code reads past the end of an array without a word; here it is made to say so.
-bounds: $(VENV)/.dev  ## Run the tests that reach the edges with array bounds checked
-	@echo "Again with array bounds checked"
+# Compiled code does not check array bounds by default; here it does.
+bounds: $(VENV)/.dev  ## Run the tests of kernels and extreme inputs with array bounds checks
+	@echo "Running the kernel tests with array bounds checks"
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(BIN)/pytest --quiet -n auto --dist worksteal \
 		tests/test_extremes.py tests/kernels
 
-lint: $(VENV)/.dev  ## Check style, types and layers
+lint: $(VENV)/.dev  ## Check style, types and imports
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "Some files need formatting: run 'make format'."; exit 1; }
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-format: $(VENV)/.dev  ## Format the code and fix what can be fixed
+format: $(VENV)/.dev  ## Format the code and apply automatic fixes
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format
 
@@ -36,8 +36,8 @@ docs: $(VENV)/.dev  ## Build the documentation in docs/_build
 	@$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs docs/_build
 	@echo "Open docs/_build/index.html"
 
-# What is done already is kept in runs/paper, so that an interrupted run goes on; delete it to begin from nothing.
-paper: $(VENV)/.paper  ## Run every experiment of the paper, and write the page with the results
+# Results are stored in runs/paper, so that an interrupted run can be continued; delete the folder to start again.
+paper: $(VENV)/.paper  ## Run every experiment of the paper and write the page with the results
 	@$(BIN)/python -m experiments all
 
 bench: $(VENV)/.dev  ## Time the samplers
@@ -46,22 +46,22 @@ bench: $(VENV)/.dev  ## Time the samplers
 	@$(BIN)/python benchmarks/emissions.py
 	@$(BIN)/python benchmarks/scale.py
 
-# Other libraries are installed in build/peers, each in an environment of its own; delete it for newer versions.
-peers: $(VENV)/.dev  ## Compare with other libraries, and write the page with the results
+# Other libraries are installed in build/peers, each in its own environment; delete the folder to get newer versions.
+peers: $(VENV)/.dev  ## Compare with other libraries and write the page with the results
 	@$(BIN)/python benchmarks/peers.py
 
-# Compiled kernels are invisible to coverage, so they run as plain Python: fast tests only. NumPy then warns of the
-# 64-bit words of the random streams wrapping round, as they should.
-coverage: $(VENV)/.dev  ## Measure coverage of the fast tests, kernels included
+# Coverage cannot trace compiled kernels, so they run as plain Python, with the fast tests only. NumPy then warns about
+# integer overflow in the random number generators, where it is intended.
+coverage: $(VENV)/.dev  ## Measure the coverage of the fast tests, including kernels
 	@NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest --quiet -m "not law and not slow" \
 		-W "ignore:overflow encountered in scalar:RuntimeWarning"
 	@$(BIN)/coverage report
 
-clean:  ## Remove the environment, caches and build products
+clean:  ## Remove the environment, caches and build output
 	@rm -rf $(VENV) build dist docs/_build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks experiments -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# One environment, three fillings: .demo has what the demonstration needs, .paper the experiments, .dev has everything.
+# One environment with three levels: .demo for the demonstration, .paper for the experiments, .dev for everything.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "ihmm needs Python 3.11 or newer: try 'make PYTHON=python3.11'."; exit 1; }
@@ -73,7 +73,7 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.paper: pyproject.toml | $(BIN)/python
-	@echo "Installing ihmm and what its experiments need in $(VENV)"
+	@echo "Installing ihmm and the requirements of its experiments in $(VENV)"
 	@$(PIP) install --editable ".[paper]"
 	@touch $@
 

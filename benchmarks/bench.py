@@ -1,8 +1,8 @@
-"""Time of one sweep of particle Gibbs, beside the arithmetic at its leanest in C++ where a compiler is at hand.
+"""Time of one particle Gibbs sweep, compared with a minimal C++ implementation of the pass if one is available.
 
     make bench                                     or    python benchmarks/bench.py [--limit PROGRAM]
 
-Everything is timed in the same run, in turns, and printed as ratios, each with its goal: machines are noisy, ratios
+Everything is timed in turns in the same run and printed as ratios, each with its goal: timings are noisy, ratios are
 less so.
 """
 
@@ -21,9 +21,9 @@ from ihmm.data import Data
 from ihmm.gibbs import initial_draw, resample_globals
 from ihmm.model import Draw, Model
 
-GOALS = {10: 1.0, 50: 0.7}  # of the pass, beside the C++ program's, by number of particles
-REST = 0.3  # goal of the rest of a sweep, beside its pass
-SLOPE = 1.05  # goal of every slope of log time in log size
+GOALS = {10: 1.0, 50: 0.7}  # maximum time of the pass relative to the C++ program, by number of particles
+REST = 0.3  # maximum time of the rest of a sweep relative to its pass
+SLOPE = 1.05  # maximum slope of log time in log size
 LIMIT = Path(__file__).resolve().parents[2] / "shared" / "limit" / "run"
 
 
@@ -38,8 +38,8 @@ def main() -> None:
 
 
 def against_the_limit(program: Path | None) -> None:
-    """The pass on data like the limit program's: V states 2 apart, noise 0.5, staying with probability 0.75."""
-    print("One pass and one sweep, T = 4000, V = 12 states, median of 60 (ms); ns per particle-step of the pass")
+    """The pass on data like those of the C++ program: V states 2 apart, noise 0.5, self-transition probability 0.75."""
+    print("One pass and one sweep, T = 4000, |V| = 12, medians of 60 in ms; ns per particle and time step of the pass")
     print("    N    pass     ns   sweep    rest/pass (goal)   C++ pass     ns    pass/C++ (goal)")
     for n_particles, goal in GOALS.items():
         model, data, draw = settled(12, 4000, n_particles)
@@ -84,9 +84,9 @@ def tiny() -> None:
 
 
 def cold_start() -> None:
-    print("\nFrom a fresh interpreter (s)")
+    print("\nIn a new interpreter (s)")
     a_sweep = "import ihmm; next(ihmm.iterate(ihmm.Model(ihmm.Normal()), [0.0, 1.0], seed=1))"
-    for label, code in {"import ihmm": "import ihmm", "first sweep, kernels on disk": a_sweep}.items():
+    for label, code in {"import ihmm": "import ihmm", "first sweep, kernels cached": a_sweep}.items():
         begin = time.perf_counter()
         subprocess.run([sys.executable, "-c", code], check=True)
         whole = time.perf_counter() - begin
@@ -96,7 +96,7 @@ def cold_start() -> None:
 
 
 def settled(n_states: int, length: int, n_particles: int) -> tuple[Model, Data, Draw]:
-    """A chain at rest on well-separated states, all of them explicit and no fresh ones: |V| = n_states."""
+    """A converged chain on well-separated states, all of them explicit and no new ones: |V| = n_states."""
     rng = np.random.default_rng(1)
     jumps = np.where(rng.random(length) < 0.75, 0, rng.integers(1, n_states, length))
     states = np.cumsum(jumps) % n_states

@@ -1,16 +1,16 @@
-"""Sweeps, and seconds, until particle Gibbs has the right states on the paper's synthetic data (T15 §4.1).
+"""Sweeps and seconds until particle Gibbs finds the correct states on the paper's synthetic data (T15 §4.1).
 
-    python benchmarks/convergence.py                                   measure everything; half an hour
-    python benchmarks/convergence.py --only "default moves" --seeds 5  measure a part of it
-    python benchmarks/convergence.py --page                            write the page from what was measured
+    python benchmarks/convergence.py                                   run all measurements; half an hour
+    python benchmarks/convergence.py --only "default moves" --seeds 5  run some of them
+    python benchmarks/convergence.py --page                            write the page from stored measurements
 
-A state counts if it owns at least 1 % of the steps. The number of states stays right from the sweep on after which it
-is the truth but for at most 5 % of the sweeps, and then off by one; tuning sweeps count. Seconds are of the processor,
-with everything compiled. The path is the most frequent state over the last draws, states matched to the truth draw by
-draw; beside it stands the path decoded with the true parameters. hmmlearn fits 1 to 15 states three times each and
-takes the fit of the lowest BIC.
+A state counts if it has at least 1 % of the time steps. The number of states stays correct from the first sweep after
+which it is wrong in at most 5 % of the sweeps, and never by more than one; tuning sweeps count. Times are processor
+seconds, without compilation. The estimated state sequence is the most frequent state over the last draws, with states
+matched to the truth draw by draw; it is compared with the sequence decoded with the true parameters. hmmlearn fits 1 to
+15 states three times each, and the fit with the lowest BIC is selected.
 
-Results are kept in runs/convergence.json; a part that is measured again replaces what was there. Tables and figures of
+Results are stored in runs/convergence.json; repeating a measurement replaces its results. The tables and figures of
 docs/explanation/convergence.md are made from that file.
 """
 
@@ -35,8 +35,8 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "runs" / "convergence.json"
 PAGE = ROOT / "docs" / "explanation" / "convergence.md"
 STARTS = {"four_state": [1, 10, 30], "ten_state": [1, 3, 30]}
-LARGE = 0.01  # share of the steps that a state must own to count
-SIZES, RESTARTS, FITS = range(1, 16), 3, 5  # what hmmlearn is given to choose from, and how often it is asked
+LARGE = 0.01  # minimum share of the time steps for a state to count
+SIZES, RESTARTS, FITS = range(1, 16), 3, 5  # hmmlearn: numbers of states, restarts, repetitions of the selection
 OTHER = "hmmlearn"
 
 Record = dict[str, Any]  # of one chain or fit
@@ -46,11 +46,11 @@ Results = dict[str, dict[str, list[Record]]]  # by data and part
 class Setting(NamedTuple):
     moves: tuple[Move, ...]
     tune: int
-    sweeps: int  # in all
+    sweeps: int  # including tuning
     prior: ihmm.HDPPrior = ihmm.HDPPrior()
 
 
-FEW = ihmm.HDPPrior(gamma=ihmm.GammaPrior(1.0, 1000.0))  # a prior that wants to be persuaded of every state
+FEW = ihmm.HDPPrior(gamma=ihmm.GammaPrior(1.0, 1000.0))  # a prior that needs strong evidence for every state
 SETTINGS = {
     "default moves": Setting(MOVES, 200, 400),
     "default moves, few states": Setting(MOVES, 200, 400, FEW),
@@ -63,9 +63,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=(*SETTINGS, OTHER), nargs="+", default=(*SETTINGS, OTHER))
     parser.add_argument("--data", choices=tuple(STARTS), nargs="+", default=tuple(STARTS))
-    parser.add_argument("--init", type=int, nargs="+", help="only chains that start with so many states")
+    parser.add_argument("--init", type=int, nargs="+", help="only chains with these initial numbers of states")
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--page", action="store_true", help="measure nothing, and write the page")
+    parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     if not options.page:
         for data in options.data:
@@ -78,11 +78,11 @@ def main() -> None:
 
 
 def measure(data: str, name: str, starts: list[int], seeds: int) -> None:
-    """Measure one setting, or hmmlearn, on one recording, and keep the results start by start."""
+    """Measure one setting, or hmmlearn, on one recording, and store the results after each initial number of states."""
     recording = getattr(ihmm.datasets, data)()
     if name == OTHER:
         records: list[Record] = []
-        for seed in range(min(seeds, FITS)):  # more than a minute each
+        for seed in range(min(seeds, FITS)):  # each takes more than a minute
             records.append(fit_record(recording, seed))
             keep(data, name, records)
         return
@@ -110,12 +110,12 @@ def fit_record(recording: Recording, seed: int) -> Record:
 
 
 def keep(data: str, name: str, records: list[Record]) -> None:
-    """Put the records of one part into the file of results."""
+    """Store the records of one part in the results file."""
     results = load() if RESULTS.exists() else {}
     results.setdefault(data, {})[name] = records
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(results), "utf-8")
-    print(f"{data}, {name}: {len(records)} measured", flush=True)
+    print(f"{data}, {name}: {len(records)} results", flush=True)
 
 
 def load() -> Results:
@@ -123,9 +123,9 @@ def load() -> Results:
 
 
 class Chain(NamedTuple):
-    sizes: IntArray  # states owning at least 1 % after each sweep
-    seconds: FloatArray  # of processor time until then
-    late: list[IntArray]  # paths of the last quarter
+    sizes: IntArray  # number of states with at least 1 % of the time steps, by sweep
+    seconds: FloatArray  # cumulative processor time
+    late: list[IntArray]  # trajectories of the last quarter
 
 
 def run(recording: Recording, init: int | str, seed: int, setting: Setting) -> Chain:
@@ -148,10 +148,10 @@ def n_large(states: IntArray) -> int:
 
 
 def arrival(sizes: IntArray, truth: int, wrong: float = 0.05, far: float = 0.0) -> tuple[int | None, int | None]:
-    """The sweep at which the number of states is right for the first time, and that from which it stays so.
+    """The sweep at which the number of states is first correct, and the sweep from which it stays correct.
 
-    Sweeps are counted from 1; None if it never is. It stays if at most the share `wrong` of later sweeps differs, and
-    the share `far` by more than one; that must show for a tenth of the sweeps at least.
+    Sweeps are counted from 1; None if there is no such sweep. The number stays correct if at most a fraction `wrong` of
+    the later sweeps differs, and at most a fraction `far` by more than one, over at least a tenth of the sweeps.
     """
     later = np.arange(len(sizes), 0, -1)
     wrong_later = np.cumsum((sizes != truth)[::-1])[::-1] / later
@@ -165,7 +165,7 @@ def _first(sweeps: IntArray) -> int | None:
 
 
 def accuracy(recording: Recording, paths: list[IntArray]) -> float:
-    """Share of steps at which the most frequent matched state is the true one."""
+    """Fraction of time steps at which the most frequent matched state is the true one."""
     truth, n_states = recording.states, len(recording.means)
     votes = np.zeros((len(truth), n_states))
     for path in paths:
@@ -180,14 +180,14 @@ def accuracy(recording: Recording, paths: list[IntArray]) -> float:
 
 
 def decode(recording: Recording) -> IntArray:
-    """The most probable state of every step given all observations and the true parameters."""
+    """The most probable state at every time step given all observations and the true parameters."""
     likelihood = np.exp(-0.5 * ((recording.y[:, None] - recording.means) / recording.noise) ** 2)
     forward, backward = (_messages(likelihood[::way], recording.transition) for way in (1, -1))
     return np.argmax(forward * backward[::-1] / np.maximum(likelihood, 1e-300), axis=1)
 
 
 def _messages(likelihood: FloatArray, transition: FloatArray) -> FloatArray:
-    """Normalised forward messages; the transition matrix is symmetric, so they also serve backwards."""
+    """Normalised forward messages; the transition matrix is symmetric, so the same function works backwards."""
     out = np.empty_like(likelihood)
     message = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
     for t, row in enumerate(likelihood):
@@ -197,21 +197,27 @@ def _messages(likelihood: FloatArray, transition: FloatArray) -> FloatArray:
 
 
 def best_by_bic(y: FloatArray, seeds: range) -> Any:
-    """hmmlearn's normal HMM of the lowest BIC, of all sizes and seeds."""
+    """The Gaussian HMM of hmmlearn with the lowest BIC over all numbers of states and seeds."""
     try:
         from hmmlearn.hmm import GaussianHMM
         from threadpoolctl import threadpool_limits
     except ImportError as error:
-        raise SystemExit("the comparison needs hmmlearn: pip install hmmlearn, or leave it out by --only") from error
+        raise SystemExit("the comparison needs hmmlearn: pip install hmmlearn, or exclude it with --only") from error
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)
-    with threadpool_limits(1):  # on matrices this small a second thread only waits
+    with threadpool_limits(1):  # a second thread does not help with matrices this small
         fits = [GaussianHMM(k, n_iter=200, random_state=seed).fit(y[:, None]) for k in SIZES for seed in seeds]
     return min(fits, key=lambda hmm: hmm.bic(y[:, None]))
 
 
 def table_of_chains(results: Results) -> str:
-    """One row a start and setting: medians and worst over seeds, as Markdown."""
-    heads = ("data, states at the start", "", "first right, sweeps", "stays right, sweeps", "stays right, seconds")
+    """One row per initial number of states and setting: median and worst case over seeds, as Markdown."""
+    heads = (
+        "data, initial states",
+        "moves, prior",
+        "first correct (sweeps)",
+        "stays correct (sweeps)",
+        "stays correct (seconds)",
+    )
     rows = [
         (f"{data}, {init}", name, *_cells(results[data][f"{name} from {init}"], n_states(data)))
         for data, starts in STARTS.items()
@@ -219,7 +225,7 @@ def table_of_chains(results: Results) -> str:
         for name in SETTINGS
         if f"{name} from {init}" in results.get(data, {})
     ]
-    return markdown((*heads, "chains that stay", "right in the second half", "accuracy", "ms a sweep"), rows)
+    return markdown((*heads, "chains that stay", "correct in the second half", "accuracy", "ms per sweep"), rows)
 
 
 def _cells(records: list[Record], truth: int) -> list[str]:
@@ -240,7 +246,7 @@ def _cells(records: list[Record], truth: int) -> list[str]:
 
 
 def median_and_worst(values: Sequence[float | None], limit: float, spec: str) -> str:
-    """Such as "6 (9)"; what never came about lies beyond the limit."""
+    """Such as "6 (9)"; events that did not happen lie beyond the limit."""
     ordered = np.sort([np.inf if value is None else value for value in values])
     middle = ordered[[(len(ordered) - 1) // 2, len(ordered) // 2]].mean()
     median, worst = (f"{x:{spec}}" if np.isfinite(x) else f"> {limit:{spec}}" for x in (middle, ordered[-1]))
@@ -248,7 +254,7 @@ def median_and_worst(values: Sequence[float | None], limit: float, spec: str) ->
 
 
 def table_of_fits(results: Results) -> str:
-    """hmmlearn by recording, and the best that can be done with the true parameters."""
+    """hmmlearn by recording, with the accuracy reached with the true parameters."""
     rows = []
     for data in STARTS:
         if records := results.get(data, {}).get(OTHER):
@@ -262,7 +268,7 @@ def table_of_fits(results: Results) -> str:
                     f"{accuracy(recording, [decode(recording)]):.3f}",
                 )
             )
-    return markdown(("data", "states chosen", "seconds", "accuracy", "with the true parameters"), rows)
+    return markdown(("data", "states selected", "seconds", "accuracy", "accuracy with the true parameters"), rows)
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -281,17 +287,17 @@ def write_page(results: Results) -> None:
 
 
 def fill_page(name: str, text: str) -> None:
-    """Put a text between the marks of this name on the page."""
+    """Insert a text between the markers of this name on the page."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     before, found, rest = PAGE.read_text("utf-8").partition(begin)
     _, closed, after = rest.partition(end)
     if not (found and closed):
-        raise SystemExit(f"{PAGE} has no place for {name}")
+        raise SystemExit(f"{PAGE} has no markers named {name}")
     PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", "utf-8")
 
 
 def draw_curves(parts: dict[str, list[Record]], data: str, file: Path) -> None:
-    """The number of states by sweep, a panel a start and setting, a line a seed; lines lie a little apart."""
+    """The number of states by sweep: one panel per start and setting, one slightly offset line per seed."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -1,11 +1,11 @@
-"""Effective samples a second of the settings below, side by side, on the paper's synthetic data (T15 §4.1).
+"""Effective sample size per second with and without moves, on the paper's synthetic data (T15 §4.1).
 
     python benchmarks/effective.py [--sweeps 20000] [--chains 2] [--data four_state] [--only stationary] [--page]
 
-The first table is about chains that begin at the truth and have forgotten it: what a sweep is worth once a chain has
-converged. The second counts everything: four chains from ten random states, all their time, and of their sweeps the
-second half. Chains take turns of a few sweeps, so that a busy machine slows all of them alike, and time is that of the
-processor. An autocorrelation time is the number of sweeps that are worth one independent draw.
+The first table is for chains that start at the truth and run until they have forgotten it: mixing after convergence.
+The second includes the convergence phase: four chains from ten random states, all their time, and the draws of the
+second half. Chains take turns of a few sweeps, so that load on the machine affects all of them equally, and times are
+processor times. The autocorrelation time is the number of sweeps per independent draw.
 """
 
 import argparse
@@ -26,21 +26,21 @@ from ihmm.moves import Move
 
 SETTINGS: dict[str, tuple[Move, ...]] = {"no moves": (), "default moves": MOVES}
 DATA = ("four_state", "ten_state")
-QUANTITIES = ("K", "K of 1 %", "log joint", "together")
-TUNE, FORGET = 100, 1000  # sweeps that tune, and that are dropped in all, of a chain that begins at the truth
-START, CHAINS = 10, 4  # random states, and chains, of the second table
+QUANTITIES = ("K", "K ≥ 1 %", "log joint", "co-assignment")
+TUNE, FORGET = 100, 1000  # tuning sweeps, and sweeps dropped in total, of a chain that starts at the truth
+START, CHAINS = 10, 4  # initial random states and number of chains of the second table
 TURN = 100  # sweeps
 N_PAIRS = 200
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sweeps", type=int, default=20_000, help="kept of each chain that began at the truth")
+    parser.add_argument("--sweeps", type=int, default=20_000, help="sweeps kept of each chain that starts at the truth")
     parser.add_argument("--chains", type=int, default=2)
-    parser.add_argument("--start-sweeps", type=int, default=5000, help="of each chain from random states")
+    parser.add_argument("--start-sweeps", type=int, default=5000, help="sweeps of each chain from random states")
     parser.add_argument("--data", choices=DATA, nargs="+", default=DATA)
     parser.add_argument("--only", choices=("stationary", "start"))
-    parser.add_argument("--page", action="store_true", help="put the tables on the page, too")
+    parser.add_argument("--page", action="store_true", help="also write the tables to the page")
     options = parser.parse_args()
     recordings = {name: getattr(ihmm.datasets, name)() for name in options.data}
     tables = {}
@@ -63,7 +63,7 @@ def main() -> None:
 
 class Traces(NamedTuple):
     values: FloatArray  # (chains, kept sweeps, quantities)
-    smallest: FloatArray  # (chains, kept sweeps, 2): of the smallest large state its share of steps and chance to stay
+    smallest: FloatArray  # (chains, kept sweeps, 2): share and self-transition probability of the smallest large state
     dropped_seconds: float
     kept_seconds: float
 
@@ -72,7 +72,7 @@ Found = Mapping[str, Mapping[str, Traces]]  # by data and setting
 
 
 def run(recording: Recording, init: Init, chains: int, sweeps: int, dropped: int) -> dict[str, Traces]:
-    """Every setting's chains, a turn of a few sweeps each; the first `dropped` sweeps are not kept."""
+    """Run the chains of all settings in turns of a few sweeps; the first `dropped` sweeps are not kept."""
     model = ihmm.Model(ihmm.NormalMean(noise=recording.noise, mean=0.0, scale=2.0))
     pairs = pairs_of_one_state(recording.states)
     warm_up(model, recording)
@@ -99,7 +99,7 @@ def run(recording: Recording, init: Init, chains: int, sweeps: int, dropped: int
 
 
 def warm_up(model: ihmm.Model, recording: Recording) -> None:
-    """Have everything compiled, or read from the cache."""
+    """Compile everything, or load it from the cache."""
     for moves in SETTINGS.values():
         chain = ihmm.iterate(model, recording.y, moves=moves, tune=5, seed=0, init=10)
         for _ in range(10):
@@ -107,20 +107,20 @@ def warm_up(model: ihmm.Model, recording: Recording) -> None:
 
 
 def turns(*ends: int) -> list[tuple[int, int]]:
-    """From 0 to the last end by turns, none of which goes past any end."""
+    """Intervals from 0 to the last end, at most TURN long, none of which crosses an end."""
     stops = sorted({*ends, *range(0, ends[-1], TURN)})
     return list(itertools.pairwise(stops))
 
 
 def smallest_large(draw: Draw) -> tuple[float, float]:
-    """Share of the steps, and probability to stay, of the smallest state that owns at least 1 %."""
+    """Share and self-transition probability of the smallest state with at least 1 % of the time steps."""
     share = np.bincount(draw.states) / len(draw.states)
     k = int(np.argmin(np.where(share >= LARGE, share, np.inf)))
     return float(share[k]), float(draw.transitions.rows[k, k])
 
 
 def pairs_of_one_state(truth: IntArray) -> IntArray:
-    """Pairs of steps, (2, N), that truly share their state, the same ones in every run."""
+    """Pairs of time steps with the same true state, (2, N), identical in every run."""
     rng = np.random.default_rng(0)
     first = rng.integers(len(truth), size=N_PAIRS)
     second = np.array([rng.choice(np.flatnonzero(truth == truth[t])) for t in first])
@@ -132,7 +132,7 @@ def together(states: IntArray, pairs: IntArray) -> float:
 
 
 def table_of_samples(found: Found, from_start: bool) -> str:
-    """Mean, R-hat, autocorrelation time and effective samples a second, and how these compare with the first's."""
+    """Mean, R-hat, autocorrelation time and ESS per second, with the ratio to the first setting."""
     rows = []
     for data, settings in found.items():
         for i, quantity in enumerate(QUANTITIES):
@@ -145,29 +145,29 @@ def table_of_samples(found: Found, from_start: bool) -> str:
                 average = [f"{x.mean():.3f}", f"{x.std():.3f}", f"{rhat:.3f}"]
                 worth = [f"{x.size / ess:.0f}", f"{ess:.0f}", f"{rate:.2f}", f"{rate / first:.1f}"]
                 rows.append([data, quantity, name, *average, *worth, f"{1e3 * traces.kept_seconds / x.size:.2f}"])
-    heads = ("data", "quantity", "moves", "mean", "sd", "R-hat", "time", "ESS", "ESS a second", "ratio", "ms a sweep")
-    return markdown(heads, rows)
+    statistics = ("mean", "sd", "R-hat", "autocorrelation time", "ESS", "ESS per second", "ratio", "ms per sweep")
+    return markdown(("data", "quantity", "moves", *statistics), rows)
 
 
 def measures() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Effective sample size and R-hat, those of `posterior.check()`."""
+    """Effective sample size and R-hat, as in `posterior.check()`."""
     from arviz_stats.base import array_stats
 
     return array_stats.ess, array_stats.rhat
 
 
 def table_of_extra_states(found: Found) -> str:
-    """How often there are more large states than truly are, and what the smallest is like: median, 10 and 90 %."""
+    """How often there are too many large states, with the median, 10 % and 90 % quantiles of the smallest of them."""
     rows = []
     for data, settings in found.items():
         truth = len(getattr(ihmm.datasets, data)().means)
         for name, traces in settings.items():
-            more = traces.values[:, :, QUANTITIES.index("K of 1 %")] > truth
+            more = traces.values[:, :, QUANTITIES.index("K ≥ 1 %")] > truth
             shown = traces.smallest[more] if more.any() else np.full((1, 2), np.nan)
             low, middle, high = np.quantile(shown, (0.1, 0.5, 0.9), axis=0)
             share, stay = (f"{middle[i]:.1%} ({low[i]:.1%} to {high[i]:.1%})" for i in range(2))
             rows.append([data, name, f"{more.mean():.1%}", share, stay])
-    heads = ("data", "moves", "sweeps with an extra state", "its share of the steps", "its probability to stay")
+    heads = ("data", "moves", "sweeps with an extra state", "share of time steps", "self-transition probability")
     return markdown(heads, rows)
 
 

@@ -1,8 +1,9 @@
-"""Time of one sweep of particle Gibbs with each family of emissions, beside that with `Normal`.
+"""Time of one particle Gibbs sweep for each emission family, relative to `Normal`.
 
     python benchmarks/emissions.py [--steps 4000]
 
-All have data from four states of their own and a chain at rest on them; times are taken in turns, in the same run.
+Each family is run on data simulated from four of its own states, with a chain that has converged to them. All are timed
+in turns in the same run.
 """
 
 import argparse
@@ -26,7 +27,7 @@ FAMILIES: dict[str, Emission] = {
     "Bernoulli(5)": ihmm.Bernoulli(5, a=0.5, b=0.5),
     "Multinomial(5)": ihmm.Multinomial(5, total=20),
     "MultivariateNormal(3)": ihmm.MultivariateNormal(3, strength=0.02),
-    "the same, diagonal": ihmm.MultivariateNormal(3, strength=0.02, covariance="diagonal"),
+    "  with diagonal covariance": ihmm.MultivariateNormal(3, strength=0.02, covariance="diagonal"),
     "Autoregressive(1)": ihmm.Autoregressive(1, strength=0.02),
     "Autoregressive(3, 3)": ihmm.Autoregressive(3, 3, precision=50.0),
     "StudentT": ihmm.StudentT(strength=0.02),
@@ -44,14 +45,14 @@ def main() -> None:
     cases = {name: settled(emission, steps) for name, emission in FAMILIES.items()}
     times = in_turns(15, *(partial(one_sweep, *case) for case in cases.values()))
     print(f"One sweep, T = {steps}, N = 10, data from four states")
-    print(f"{'':<24} {'ms':>7}   beside Normal   states   components")
+    print(f"{'':<26} {'ms':>7}   vs Normal   states   components")
     for (name, (_, _, draw)), seconds in zip(cases.items(), times, strict=True):
         components = np.count_nonzero(draw.phi.weights) if hasattr(draw.phi, "weights") else ""
-        print(f"{name:<24} {1e3 * seconds:7.2f} {seconds / times[0]:15.2f} {draw.n_states:8d} {components:>12}")
+        print(f"{name:<26} {1e3 * seconds:7.2f} {seconds / times[0]:11.2f} {draw.n_states:8d} {components:>12}")
 
 
 def settled(emission: Emission, steps: int) -> tuple[Model, Data, Draw]:
-    """A chain after some sweeps, begun at the true path."""
+    """A chain after 20 sweeps from the true trajectory."""
     simulated = ihmm.simulate(Model(emission, PRIOR), steps, seed=2)
     model = Model(emission)
     data = model.observe(simulated.y)

@@ -1,10 +1,10 @@
-"""Held-out log-likelihood on the paper's synthetic data (T15 §4.1): the truth, ours, and hmmlearn with K by BIC.
+"""Held-out log-likelihood on the paper's synthetic data (T15 §4.1): true model, ihmm, and hmmlearn with K by BIC.
 
     python benchmarks/held_out.py            needs hmmlearn
 
-Models are fitted to 4000 steps and judged on fresh series of 4000. Printed is how much worse than the true model they
-are, in percent of its log-likelihood, and the time each took. "vague c" is particle Gibbs with the paper's emission
-and a prior under which rows may be alike, as they are in these data.
+Models are fitted to 4000 time steps and evaluated on new series of 4000. Printed are the loss relative to the true
+model, in per cent of its log-likelihood, and the time of the fit. "vague c" is particle Gibbs with the paper's
+emission and a prior under which rows may be similar, as they are in these data.
 """
 
 import time
@@ -17,7 +17,7 @@ from ihmm import predict
 from ihmm.datasets import Recording
 from ihmm.emissions.normal_mean import NormalMeanPhi
 
-FRESH = (77, 78, 79)  # seeds of the fresh series
+FRESH = (77, 78, 79)  # seeds of the new series
 
 
 def main() -> None:
@@ -25,13 +25,13 @@ def main() -> None:
         recording = getattr(ihmm.datasets, name)()
         fresh = [getattr(ihmm.datasets, name)(seed=seed).y for seed in FRESH]
         truth = np.array([true_log_likelihood(recording, y) for y in fresh])
-        print(f"\n{name}: the true model has {np.array2string(truth, precision=1)}")
+        print(f"\n{name}: log-likelihood of the true model {np.array2string(truth, precision=1)}")
         for method, fit in {"InfiniteHMM": estimator, "vague c": vague, "hmmlearn, BIC": by_bic}.items():
             begin = time.perf_counter()
             n_states, score = fit(recording)
             seconds = time.perf_counter() - begin
             loss = 100 * (truth - [score(y) for y in fresh]) / -truth
-            print(f"  {method:<14} {n_states:3d} states, worse by {loss.round(2)} %, {seconds:6.1f} s to fit")
+            print(f"  {method:<14} {n_states:3d} states, loss {loss.round(2)} %, fitted in {seconds:6.1f} s")
 
 
 def estimator(recording: Recording):

@@ -1,16 +1,16 @@
-"""Instructions that each kernel executes: a measure of speed that a noisy machine does not move.
+"""Number of instructions executed by each kernel: a measure of speed that does not depend on the load of the machine.
 
     python benchmarks/instructions.py            compare with benchmarks/instructions.json; exit 1 above +5 %
-    python benchmarks/instructions.py --record   write that file anew
+    python benchmarks/instructions.py --record   overwrite that file
 
-A minute or two, and valgrind must be installed (Debian's package of that name). Write the file anew when a change is
-meant to cost more, or when it has made things cheaper and that is to be held; also with another version of Python,
-NumPy or Numba, which are named in it, after looking at the ratios of the commit before under both. Commit it with the
-change and say why.
+This takes a minute or two and needs valgrind (the Debian package of that name). Overwrite the file when a change
+intentionally costs more, or to lock in an improvement. Also overwrite it for another version of Python, NumPy or
+Numba, which are recorded in it, after comparing the ratios of the previous commit under both versions. Commit the file
+with the change and give the reason.
 
-The tasks are done in one process under callgrind. It counts what happens inside the function of Python that does
-`x @= y`, which nobody uses otherwise; here it does a task. So nothing before or after the task counts. Kernels are
-compiled beforehand, for a fixed kind of processor.
+The tasks run in one process under callgrind, which counts the instructions inside the C function that implements
+`x @= y`. Nothing else uses that operator; here it runs a task, so that nothing before or after the task is counted.
+Kernels are compiled beforehand for a fixed target processor.
 """
 
 import argparse
@@ -47,7 +47,7 @@ REPEATS = 3
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--record", action="store_true", help="write the counts as those to compare with")
+    parser.add_argument("--record", action="store_true", help="store the counts as the new reference")
     record = parser.parse_args().record
     if shutil.which("valgrind") is None:
         print("valgrind is not installed: apt install valgrind")
@@ -62,18 +62,18 @@ def main() -> int:
         worse += [name] if ratio > TOLERANCE else []
         print(f"{name:<36} {number:12,d} {before.get(name, 0):12,d}   {ratio:5.3f}")
     if recorded["made with"] != versions:
-        print(f"recorded with {recorded['made with']}, this is {versions}: ratios may come from that")
+        print(f"recorded with {recorded['made with']}, now {versions}: the ratios may be due to the versions")
     if record:
         RECORDED.write_text(json.dumps({"made with": versions, "instructions": counts}, indent=2) + "\n")
         print(f"written to {RECORDED}")
         return 0
     if worse:
-        print(f"more than {TOLERANCE - 1:.0%} above what was recorded: {', '.join(worse)}")
+        print(f"more than {TOLERANCE - 1:.0%} above the recorded count: {', '.join(worse)}")
     return int(bool(worse))
 
 
 def count() -> list[int]:
-    """Instructions of every task, done once."""
+    """Instructions per run of every task."""
     cache = Path(tempfile.gettempdir()) / f"ihmm-instructions-{os.getuid()}"
     environment = os.environ | PROCESSOR | ALIKE | {"NUMBA_CACHE_DIR": str(cache)}
     command = [sys.executable, "-c", "import instructions; instructions.work()"]
@@ -95,12 +95,12 @@ def count() -> list[int]:
 def total(dump: str) -> int:
     found = re.search(r"^(?:totals|summary): (\d+)", dump, re.MULTILINE)
     if found is None:
-        raise RuntimeError(f"callgrind did not say how many instructions there were:\n{dump[-1000:]}")
+        raise RuntimeError(f"no instruction count in the output of callgrind:\n{dump[-1000:]}")
     return int(found[1])
 
 
 def work() -> None:
-    """Every task, so that callgrind sees it."""
+    """Run every task inside the counted function."""
     ready = [make() for make in tasks().values()]
     for task in ready:
         task()
@@ -119,7 +119,7 @@ class Counted:
 
 
 def tasks() -> dict[str, Callable[[], Callable[[], object]]]:
-    """What is counted: for each name, a function that makes everything ready and returns the task."""
+    """The tasks by name: each function prepares the data and returns the task."""
     return {
         "particle Gibbs": partial(step, ihmm.ParticleGibbs(10)),
         "particle Gibbs, N = 50": partial(step, ihmm.ParticleGibbs(50)),

@@ -1,12 +1,12 @@
-"""ihmm beside other libraries: each in an environment of its own, on the same data, in the same run.
+"""Comparison of ihmm with other libraries: each in its own virtual environment, on the same data, in the same run.
 
     make peers                                     or    python benchmarks/peers.py [--quick] [--limit PROGRAM]
 
-Environments are kept in build/peers, with the reason if a library could not be installed; delete it to try again.
-Figures go to runs/peers/results.json, and from there to docs/explanation/benchmarks.md.
+Environments are kept in build/peers, with the reason if a library could not be installed; delete the folder to try
+again. Results are written to runs/peers/results.json, and from there to docs/explanation/benchmarks.md.
 
-Nothing but the standard library is imported before all is measured: a process that is started counts the memory of the
-one that starts it, and peaks are compared.
+Only the standard library is imported before everything has been measured: the peak memory of a new process includes
+that of its parent.
 """
 
 import argparse
@@ -29,14 +29,14 @@ ROOT = Path(__file__).resolve().parents[1]
 RUNNERS = ROOT / "benchmarks" / "runners"
 DATA = ("four_state", "ten_state", "sequences", "symbols")
 SEEDS = 3
-ONCE = 40.0  # seconds: a library that took longer on some data has no further seed
-LIMIT, INSTALLATION = 600.0, 900.0  # seconds after which a run, and an installation, are stopped
+ONCE = 40.0  # seconds: a library that takes longer on a data set is run with one seed only
+LIMIT, INSTALLATION = 600.0, 900.0  # seconds after which a run or an installation is stopped
 
 
 class Peer(NamedTuple):
-    requirements: tuple[str, ...]  # what pip is given
-    begin: str  # how a user's program begins
-    data: tuple[str, ...] = ()  # what it is run on; nothing if it has no runner, as it could not be installed so far
+    requirements: tuple[str, ...]  # arguments of pip install
+    begin: str  # the import statement of a user's program
+    data: tuple[str, ...] = ()  # data sets it is run on; empty if it has no runner because it cannot be installed
 
 
 PEERS = {
@@ -54,8 +54,8 @@ PEERS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one seed and one kind of data, to see that it runs")
-    parser.add_argument("--only", nargs="+", choices=PEERS, default=PEERS, metavar="NAME", help="some libraries")
+    parser.add_argument("--quick", action="store_true", help="one seed and one data set, as a smoke test")
+    parser.add_argument("--only", nargs="+", choices=PEERS, default=PEERS, metavar="NAME", help="libraries to run")
     parser.add_argument("--limit", type=Path, help="the C++ program of benchmarks/bench.py")
     options = parser.parse_args()
     out = ROOT / "runs" / ("peers-quick" if options.quick else "peers")
@@ -64,7 +64,7 @@ def main() -> None:
 
     file = out / "results.json"
     results = compare(peers, data, seeds, ROOT / "build" / "peers", out)
-    save(results, file)  # what took long is safe
+    save(results, file)  # keep the slow part even if the rest fails
     results["outputs"] = {
         "bench": printed("bench.py", *(["--limit", str(options.limit)] if options.limit else [])),
         "scale": printed("scale.py", *(["--steps", "100000"] if options.quick else [])),
@@ -76,16 +76,16 @@ def main() -> None:
     whole = not options.quick and peers == PEERS
     page = ROOT / "docs" / "explanation" / "benchmarks.md" if whole else out / "benchmarks.md"
     peers_page.write(file, page)
-    print(f"Figures are in {file}, the page is {page}")
+    print(f"Results: {file}. Page: {page}")
 
 
 def compare(peers: dict[str, Peer], data: Sequence[str], seeds: int, environments: Path, out: Path) -> dict[str, Any]:
-    """Everything measured of all libraries, as it goes to the JSON file."""
+    """All measurements of all libraries, in the form of the JSON file."""
     shutil.rmtree(out, ignore_errors=True)
     subprocess.run([sys.executable, RUNNERS / "data.py", out], check=True)
     facts = {name: arrive(name, peer, environments / name) for name, peer in peers.items()}
     present = {name: peer for name, peer in peers.items() if "failed" not in facts[name]}
-    if "ihmm" in present:  # kernels are compiled when it is first used; no other run is to pay for that
+    if "ihmm" in present:  # compile the kernels now, so that no timed run includes it
         say("ihmm: first use")
         facts["ihmm"]["first_use"] = first_use("ihmm", environments / "ihmm", data[0], out)
         for kind in data:
@@ -119,14 +119,14 @@ def say(what: str) -> None:
 
 
 def arrive(name: str, peer: Peer, folder: Path) -> dict[str, Any]:
-    """What there is to say of a library before it does anything."""
+    """Install a library and time its import."""
     say(f"{name}: environment and import")
     outcome = install(peer, folder)
     return outcome if "failed" in outcome else outcome | import_time(folder, peer.begin)
 
 
 def install(peer: Peer, folder: Path) -> dict[str, Any]:
-    """Versions of what was installed, or the reason why it could not be. Both are remembered in the folder."""
+    """Versions of the installed packages, or the reason why the installation failed. Both are stored in the folder."""
     memory = folder / "outcome.json"
     if not memory.exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -155,7 +155,7 @@ def python(folder: Path) -> str:
 
 
 def import_time(folder: Path, statement: str, repeats: int = 3) -> dict[str, Any]:
-    """Median seconds from a fresh interpreter, less those of one that imports nothing; files are in the cache."""
+    """Median seconds of the import in a new interpreter, minus the start of the interpreter; files are cached."""
 
     def seconds(code: str) -> float:
         return statistics.median(measure([python(folder), "-c", code], LIMIT)["wall"] for _ in range(repeats))
@@ -170,7 +170,7 @@ def import_time(folder: Path, statement: str, repeats: int = 3) -> dict[str, Any
 
 
 def fit(name: str, folder: Path, kind: str, seed: int, out: Path, **environment: str) -> dict[str, Any]:
-    """What the runner found, and what its process cost."""
+    """The results of the runner and the cost of its process."""
     runner, result = RUNNERS / f"fit_{name.replace('-', '_')}.py", out / "result.json"
     result.unlink(missing_ok=True)
     command = [python(folder), str(runner), str(out / f"{kind}.npz"), str(seed), str(result)]
@@ -179,13 +179,13 @@ def fit(name: str, folder: Path, kind: str, seed: int, out: Path, **environment:
 
 
 def first_use(name: str, folder: Path, kind: str, out: Path) -> float | None:
-    """Seconds until the very first sweep after an installation, when kernels are compiled."""
+    """Seconds until the first sweep after an installation, including the compilation of the kernels."""
     with tempfile.TemporaryDirectory() as empty:
         return fit(name, folder, kind, 0, out, NUMBA_CACHE_DIR=empty).get("times", [None])[0]
 
 
 def measure(command: list[str], limit: float, **environment: str) -> dict[str, Any]:
-    """Seconds of the clock and of the processors, peak of memory in MB, and why it failed if it did."""
+    """Wall-clock and processor seconds, peak memory in MB, and the reason if it failed."""
     with tempfile.TemporaryFile("w+") as output:
         begin = time.perf_counter()
         process = subprocess.Popen(command, stdout=output, stderr=output, env=clean_environment() | environment)
@@ -205,7 +205,7 @@ def measure(command: list[str], limit: float, **environment: str) -> dict[str, A
 
 
 def clean_environment() -> dict[str, str]:
-    """Without the paths of this Python: each environment has its own."""
+    """Without the PYTHON variables of this process: each environment has its own."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 

@@ -1,4 +1,4 @@
-"""The page of the comparison: a template, filled with what benchmarks/peers.py has written to its file.
+"""The page with the comparison: a template, filled with the results of benchmarks/peers.py.
 
 python benchmarks/peers_page.py runs/peers/results.json docs/explanation/benchmarks.md
 """
@@ -15,30 +15,30 @@ from runners import common
 
 TEMPLATE = Path(__file__).with_name("peers_page.md")
 OURS = "ihmm"
-TOLD = {"particles"}  # who must be given the number of states
+TOLD = {"particles"}  # libraries that must be given the number of states
 TITLES = {
     "four_state": "Four states (T15 §4.1)",
     "ten_state": "Ten states (T15 §4.1)",
     "sequences": "Many short sequences of four states",
-    "symbols": "Four states seen as symbols",
+    "symbols": "Four states observed as symbols",
 }
 HEAD = (
     "",
     "states found",
-    "seconds to the right number",
-    "of the whole fit",
-    "of processors",
-    "of compiling",
-    "ms a sweep",
-    "held-out loss, nats a sequence",
-    "peak, MB",
+    "seconds to correct number",
+    "seconds, total",
+    "processor seconds",
+    "compilation seconds",
+    "ms per sweep",
+    "held-out loss (nats per sequence)",
+    "peak memory (MB)",
 )
 
 Run = dict[str, Any]
 
 
 def write(results: Path, page: Path) -> None:
-    """Fill the template with the figures of a JSON file."""
+    """Fill the template with the results of a JSON file."""
     found = json.loads(results.read_text("utf-8"))
     settings = {name.lower(): value for name, value in vars(common).items() if name.isupper()}
     text = TEMPLATE.read_text("utf-8").format(
@@ -57,14 +57,14 @@ def write(results: Path, page: Path) -> None:
 
 
 def comparison(kind: str, found: dict[str, Any]) -> str:
-    """A section: the data, a table of all that ran on them, and why some did not."""
+    """A section: the data, a table of the libraries, and the reasons of those that failed."""
     truth, runs = found["data"][kind], [run for run in found["runs"] if run["data"] == kind]
     sequences, length = truth["train"]
     fresh, fresh_length = truth["held_out"]
     held_out = np.array(truth["log_likelihood"])
     intro = (
-        f"{counted(sequences, length).capitalize()} to fit, {counted(fresh, fresh_length)} held out. The true\n"
-        f"parameters have a log-likelihood of {number(held_out.mean())} a sequence held out: losses count from it."
+        f"Training data: {counted(sequences, length)}. Held out: {counted(fresh, fresh_length)}. Losses are\n"
+        f"relative to the true parameters, whose log-likelihood is {number(held_out.mean())} per held-out sequence."
     )
     names = list(dict.fromkeys(run["peer"] for run in runs))
     by_peer = {name: [run for run in runs if run["peer"] == name and not run["failed"]] for name in names}
@@ -76,7 +76,7 @@ def comparison(kind: str, found: dict[str, Any]) -> str:
 
 
 def figures_of(name: str, runs: list[Run], truth: dict[str, Any]) -> dict[str, float | None]:
-    """Medians over the seeds, None where there is nothing to say; a number of states never found takes for ever."""
+    """Medians over the seeds, None if not available; infinite if the correct number of states was not found."""
 
     def median(values: Iterable[float | None]) -> float | None:
         known = [value for value in values if value is not None]
@@ -97,7 +97,7 @@ def figures_of(name: str, runs: list[Run], truth: dict[str, Any]) -> dict[str, f
 
 
 def seconds_to(run: Run, truth: int) -> float:
-    """Of a chain, until the number of states is right for the first time; of a choice by BIC all, if it is right."""
+    """Chains: until the number of states is first correct. BIC: the total time, if the selected number is correct."""
     if "sizes" not in run:
         return run["seconds"] if run["n_states"] == truth else np.inf
     reached, _ = arrival(np.array(run["sizes"]), truth)
@@ -105,12 +105,12 @@ def seconds_to(run: Run, truth: int) -> float:
 
 
 def cells(name: str, own: dict[str, float | None], ours: dict[str, float | None]) -> list[str]:
-    """Each figure, and how many times ours it is."""
+    """Each number, with its ratio to ours."""
 
     def cell(key: str) -> str:
         value, unit = own[key], ours.get(key)
         if key == "arrival" and name in TOLD:
-            return "is told"
+            return "given"
         if value == np.inf:
             return "not reached"
         if name == OURS or value is None or unit is None or not 0 < unit < np.inf:
@@ -131,12 +131,12 @@ def imports(peers: dict[str, Any]) -> str:
         if (seconds := facts.get("import_seconds")) is not None:
             ratio = f" ({number(seconds / ours)} ×)" if ours and name != OURS else ""
             rows.append([name, facts["versions"][name], f"`{facts['import']}`", f"{number(seconds)}{ratio}"])
-    return table(("", "version", "a program begins", "seconds"), rows)
+    return table(("", "version", "import statement", "seconds"), rows)
 
 
 def absent(peers: dict[str, Any]) -> str:
     rows = [[name, f"`{facts['failed']}`"] for name, facts in peers.items() if "failed" in facts]
-    return table(("", "what stopped it"), rows) if rows else "All were installed."
+    return table(("", "reason"), rows) if rows else "All were installed."
 
 
 # Text
@@ -149,11 +149,11 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def counted(sequences: int, length: int) -> str:
-    return f"{sequences} sequences of {length} steps" if sequences > 1 else f"one sequence of {length} steps"
+    return f"{sequences} sequences of {length} time steps" if sequences > 1 else f"one sequence of {length} time steps"
 
 
 def number(value: float | None) -> str:
-    """Three digits, and a true minus sign."""
+    """Three significant digits, with a typographic minus sign."""
     if value is None:
         return "–"
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
@@ -161,7 +161,7 @@ def number(value: float | None) -> str:
 
 
 def indented(output: str) -> str:
-    """A block of code in Markdown."""
+    """A Markdown code block."""
     return "\n".join(f"    {line}".rstrip() for line in output.strip("\n").splitlines())
 
 

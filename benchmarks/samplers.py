@@ -1,9 +1,10 @@
-"""The samplers side by side: cost of a sweep as the number of states grows, and effective samples a second.
+"""Comparison of the samplers: cost of a sweep as the number of states grows, and effective samples per second.
 
     python benchmarks/samplers.py [--sweeps 1500] [--most 256]
 
-The growth tables use data with K true states, T = 4000, and start every sampler at the truth; an exponent is the slope
-of log time in log K, over all sizes and over the larger ones. The forward filters of beam and blocked are timed alone.
+The growth tables use data with K true states, T = 4000, and start every sampler at the truth. Exponents are slopes of
+log time in log K, over all sizes and over the larger ones. The forward filters of beam and blocked are timed
+separately.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from ihmm.samplers._base import sequence_starts
 from ihmm.samplers._densities import log_densities, relative_densities
 from ihmm.samplers.beam import Messages, draw_slices, empty_messages, is_wide
 
-FROM = (4, 32, 64)  # sizes from which on exponents are fitted
+FROM = (4, 32, 64)  # smallest K of each fit of an exponent
 SAMPLERS: dict[str, Sampler] = {
     "particle Gibbs": ihmm.ParticleGibbs(10),
     "particle Gibbs, prior": ihmm.ParticleGibbs(10, "prior"),
@@ -45,7 +46,7 @@ def main() -> None:
 
 
 def growth(sizes: list[int]) -> None:
-    print("ms a sweep, T = 4000, K true states")
+    print("ms per sweep, T = 4000, K true states")
     print(f"{'':<24}" + "".join(f"{k:>9}" for k in sizes))
     exponents = []
     for name, sampler in SAMPLERS.items():
@@ -55,12 +56,12 @@ def growth(sizes: list[int]) -> None:
             times.append(median_ms(sampler, model, data, states, repeats=5 if name == "direct assignment" else 25))
         sweep, step = np.transpose(times)
         print(f"{name:<24}" + "".join(f"{ms:9.2f}" for ms in sweep))
-        exponents += [(name, sweep), (f"{name}: the step", step)]
+        exponents += [(name, sweep), (f"{name}: trajectory only", step)]
     print_exponents(sizes, exponents)
 
 
 def print_exponents(sizes: list[int], times: list[tuple[str, np.ndarray]]) -> None:
-    """Slopes of log time in log K. Those of the larger sizes come closer to what an algorithm costs in the end."""
+    """Slopes of log time in log K. Those over the larger sizes are closer to the asymptotic cost."""
     print(f"\n{'exponent in K':<36}" + "".join(f"{f'K ≥ {least}':>9}" for least in FROM))
     for name, values in times:
         slopes = [slope(sizes, values, least) for least in FROM]
@@ -74,8 +75,8 @@ def slope(sizes: list[int], values: np.ndarray, least: int) -> float:
 
 def filters(sizes: list[int]) -> None:
     """The forward filters alone, on the same states, rows and densities."""
-    print("\nThe forward filters, T = 4000: µs a pass, and ns per transition (of beam: per transition it allows)")
-    print("    K   blocked      beam   beam / blocked   blocked, each   beam, each   allowed")
+    print("\nForward filters, T = 4000: µs per pass, and ns per transition (beam: per allowed transition)")
+    print("    K   blocked      beam   beam / blocked      blocked, ns     beam, ns   allowed")
     blocked, beam = [], []
     for k in sizes:
         blocked_pass, beam_pass, n_allowed, n_all = filter_times(k)
@@ -85,11 +86,11 @@ def filters(sizes: list[int]) -> None:
             f"{k:5d} {1e6 * blocked_pass:9.0f} {1e6 * beam_pass:9.0f} {beam_pass / blocked_pass:16.3f} "
             f"{1e9 * blocked_pass / n_all:15.2f} {1e9 * beam_pass / n_allowed:12.2f} {n_allowed / n_all:9.2%}"
         )
-    print_exponents(sizes, [("blocked: the filter", np.array(blocked)), ("beam: the filter", np.array(beam))])
+    print_exponents(sizes, [("blocked: filter only", np.array(blocked)), ("beam: filter only", np.array(beam))])
 
 
 def filter_times(n_states: int, repeats: int = 15) -> tuple[float, float, int, int]:
-    """Seconds of a pass of the blocked and of the beam filter, and how many transitions they sum over."""
+    """Seconds per pass of the blocked and the beam filter, and the number of transitions they sum over."""
     model, data, states = known_states(n_states, ihmm.Beam())
     rng = np.random.default_rng(0)
     draw = initial_draw(rng, data, model, states)
@@ -107,13 +108,13 @@ def filter_times(n_states: int, repeats: int = 15) -> tuple[float, float, int, i
         falling = np.take_along_axis(rows, order, axis=1)
         log_density = log_densities(model, data, draw.phi)
         beam = partial(filter_beam, log_density, sequence, falling, order, slices, *messages)
-    # one after the other: what is compiled, and in the cache, is so for both
+    # one after the other, so that both are compiled and cached
     blocked_pass, beam_pass = (float(np.median([seconds(run) for _ in range(repeats)])) for run in (blocked, beam))
     return blocked_pass, beam_pass, count_allowed(rows, slices, messages), rows[:-1].size * (len(slices) - 1)
 
 
 def count_allowed(rows: np.ndarray, slices: np.ndarray, messages: Messages) -> int:
-    """Transitions above their slice, out of the states that were kept at the step before."""
+    """Transitions above their slice out of the states kept at the previous time step."""
     first, state, _ = messages
     step = np.repeat(np.arange(len(slices)), np.diff(first))
     leaving = step < len(slices) - 1
@@ -128,10 +129,10 @@ def seconds(function: Callable[[], None]) -> float:
 
 def effective_samples(sweeps: int) -> None:
     """On the paper's data, started at the truth, the first tenth dropped."""
-    from arviz_stats.base import array_stats  # the experiments, which use this file, do without
+    from arviz_stats.base import array_stats  # not needed by the experiments, which import this file
 
-    print(f"\nEffective samples a second over {sweeps} sweeps (2 chains)")
-    print(f"{'':<24}{'data':<12}{'K':>9}{'log joint':>12}{'ms a sweep':>12}")
+    print(f"\nEffective samples per second over {sweeps} sweeps (2 chains)")
+    print(f"{'':<24}{'data':<12}{'K':>9}{'log joint':>12}{'ms per sweep':>14}")
     for data_name in ("four_state", "ten_state"):
         recording = getattr(ihmm.datasets, data_name)()
         for name, sampler in SAMPLERS.items():
@@ -143,7 +144,7 @@ def effective_samples(sweeps: int) -> None:
             seconds = time.perf_counter() - begin
             values = np.array(chains)[:, n_sweeps // 10 :]
             each = [array_stats.ess(values[:, :, i], chain_axis=0, draw_axis=1) / seconds for i in range(2)]
-            print(f"{name:<24}{data_name:<12}{each[0]:9.2f}{each[1]:12.2f}{1e3 * seconds / (2 * n_sweeps):12.2f}")
+            print(f"{name:<24}{data_name:<12}{each[0]:9.2f}{each[1]:12.2f}{1e3 * seconds / (2 * n_sweeps):14.2f}")
 
 
 def trace(model: Model, y: np.ndarray, sampler: Sampler, states: np.ndarray, seed: int, sweeps: int) -> np.ndarray:
@@ -153,7 +154,7 @@ def trace(model: Model, y: np.ndarray, sampler: Sampler, states: np.ndarray, see
 
 
 def known_states(n_states: int, sampler: Sampler, length: int = 4000) -> tuple[Model, Data, np.ndarray]:
-    """States 2 apart with noise 0.5, staying with probability 0.75, each of them visited."""
+    """States 2 apart with noise 0.5 and self-transition probability 0.75, all of them visited."""
     rng = np.random.default_rng(1)
     jumps = np.where(rng.random(length) < 0.75, 0, rng.integers(1, n_states, length))
     states = np.cumsum(jumps) % n_states
@@ -164,7 +165,7 @@ def known_states(n_states: int, sampler: Sampler, length: int = 4000) -> tuple[M
 
 
 def median_ms(sampler: Sampler, model: Model, data: Data, states: np.ndarray, repeats: int) -> np.ndarray:
-    """Processor time of a whole sweep, and of the trajectory's step alone: other programs do not count."""
+    """Processor time of a whole sweep, and of the update of the trajectory alone."""
     rng = np.random.default_rng(0)
     draw = initial_draw(rng, data, model, states)
     times = []

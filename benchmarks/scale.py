@@ -2,8 +2,8 @@
 
     python benchmarks/scale.py [--steps 1000000]
 
-What is compared is timed in the same run, in turns, and printed with its goal; draws are checked to be the same whoever
-made them.
+Alternatives are timed in turns in the same run and printed with their goals. Draws are checked to be identical on all
+workers.
 """
 
 import argparse
@@ -31,8 +31,8 @@ from ihmm.trajectory import PIECE_STEPS, combine, piece_borders, piece_statistic
 from ihmm.workers import LocalPath, Segment, StoredPath, Threads, Update, Workers
 
 STATES = 8
-SPEED_UP, SPEED_UP_OF_PROCESSES = 1.7, 1.5  # goals of two threads, and of two processes of Dask, beside one thread
-NETWORK = 1e9  # bytes a second
+SPEED_UP, SPEED_UP_OF_PROCESSES = 1.7, 1.5  # minimum, of two threads and of two Dask processes
+NETWORK = 1e9  # bytes per second
 
 
 def main() -> None:
@@ -47,12 +47,13 @@ def main() -> None:
 
 
 def long_series(steps: int) -> None:
-    """One sequence, short and long: the time per step should not rise."""
+    """One sequence, short and long: the time per time step should not increase."""
     print(f"A sweep over one sequence, {STATES} states, N = 10")
     short, long = (prepare([size], STATES) for size in (10_000, steps))
     times = in_turns(3, *(partial(one_sweep, *case) for case in (short, long)), clock=time.process_time)
     for size, seconds in zip((10_000, steps), times, strict=True):
-        print(f"  T = {size:>9,d}: {1e3 * seconds:9.2f} ms, {1e9 * seconds / size / 10:5.2f} ns a particle-step")
+        per_particle = f"{1e9 * seconds / size / 10:5.2f} ns per particle and time step"
+        print(f"  T = {size:>9,d}: {1e3 * seconds:9.2f} ms, {per_particle}")
     ratio = times[1] / (times[0] * steps / 10_000)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
@@ -75,7 +76,7 @@ def growth() -> None:
 
 
 def teams(n_sequences: int, length: int) -> None:
-    """The same chain by one thread, two threads, and two processes of a Dask cluster; then blocks."""
+    """The same chain on one thread, two threads, and two processes of a Dask cluster; then blocks."""
     print(f"\nA sweep over {n_sequences} sequences of {length} steps, {STATES} states, N = 10")
     problem = prepare([length] * n_sequences, STATES)
     compare(problem, {"2 threads": (Threads(2), False)}, SPEED_UP)
@@ -83,10 +84,10 @@ def teams(n_sequences: int, length: int) -> None:
         if client is not None:
             one, two = (ihmm.distributed.Cluster(client, n) for n in (1, 2))
             name = "Dask, 2 processes"
-            members = {"Dask, 1 process": (one, False), name: (two, False), f"{name}, path fetched": (two, True)}
+            members = {"Dask, 1 process": (one, False), name: (two, False), f"{name}, with fetch": (two, True)}
             compare(problem, members, SPEED_UP_OF_PROCESSES)
     at_best = ceiling([length] * (n_sequences // 2))
-    print(f"  What the machine gives: two processes, each with half of the sequences to itself, {at_best:.2f} ×")
+    print(f"  Upper bound on this machine: two independent processes, each with half of the sequences, {at_best:.2f} ×")
 
     print(f"\nA sweep over one sequence of {length * n_sequences:,d} steps in blocks of 20,000")
     model, data, draw = prepare([length * n_sequences], STATES)
@@ -96,27 +97,27 @@ def teams(n_sequences: int, length: int) -> None:
 
 
 def compare(problem: tuple[Model, Data, Draw], members: dict[str, tuple[Workers, bool]], goal: float) -> None:
-    """The same chain by one thread and by others, in turns; whether somebody looks at the path comes with each."""
+    """The same chain on one thread and on others, in turns; the flag says whether the trajectory is fetched."""
     model, data, draw = problem
     members = {"1 thread": (Threads(1), False)} | members
     chains = [chain(model, data._replace(workers=team), draw, look) for team, look in members.values()]
     print_speed_ups(list(members), each_turn(25, *(partial(next, each) for each in chains)), goal)
     first, *others = (flat(next(each)) for each in chains)
     same = all(np.array_equal(a, b) for other in others for a, b in zip(first, other, strict=True))
-    print(f"  All have the same draw: {same}")
+    print(f"  All draws are identical: {same}")
 
 
 def print_speed_ups(names: list[str], seconds: FloatArray, goal: float) -> None:
-    """How many times as fast as the first the others are: in the median, and if the machine does nothing else, which is
-    when turns are fastest."""
+    """Speed-up over the first: for the median, and for the fastest fifth of the turns, when the machine has no other
+    load."""
     rows = np.median(seconds, axis=0), np.sort(seconds, axis=0)[: len(seconds) // 5].mean(axis=0)
     for name, typical, fast in zip(names, *rows, strict=True):
-        ratios = f"{rows[0][0] / typical:.2f} ×, of the fastest fifth {1e3 * fast:6.1f} ms, {rows[1][0] / fast:.2f} ×"
+        ratios = f"{rows[0][0] / typical:.2f} ×; fastest fifth {1e3 * fast:6.1f} ms, {rows[1][0] / fast:.2f} ×"
         print(f"  {name:<32} median {1e3 * typical:6.1f} ms, {ratios}" + (f" (goal ≥ {goal})" * ("2" in name)))
 
 
 def chain(model: Model, data: Data, draw: Draw, look: bool) -> Iterator[Draw]:
-    """Sweep after sweep; whether somebody looks at the path each time, as for a draw that is kept."""
+    """Sweep after sweep; `look` fetches the trajectory each time, as for a stored draw."""
     rng = np.random.default_rng(5)
     while True:
         draw, _ = sweep(rng, data, model, draw, ihmm.ParticleGibbs())
@@ -126,7 +127,7 @@ def chain(model: Model, data: Data, draw: Draw, look: bool) -> Iterator[Draw]:
 
 
 def ceiling(lengths: list[int]) -> float:
-    """How much faster two processes that know nothing of each other do twice the work than one would."""
+    """Speed-up of two independent processes over one."""
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         turns = [[max(pool.map(seconds_of_a_sweep, [lengths] * n)) for n in (1, 2)] for _ in range(3)]
     alone, together = np.median(turns, axis=0)
@@ -138,16 +139,16 @@ def seconds_of_a_sweep(lengths: list[int]) -> float:
 
 
 def messages() -> None:
-    """What is sent to a worker for its part of a sweep, and what comes back."""
-    print("\nBytes between this process and a worker in one sweep: parameters, and sums of one piece of the data")
+    """Bytes sent to a worker for its part of a sweep, and received from it."""
+    print("\nBytes per worker and sweep: parameters sent; counts and the statistics of each chunk received")
     for n_columns, n_states in [(1, 8), (1, 64), (1, 256), (3, 64), (10, 64)]:
         sent = Traffic.of(*prepare([200 * n_states], n_states, n_columns))
-        name = f"K = {n_states:3d}, " + ("normal means" if n_columns == 1 else f"normal rows of {n_columns}")
-        print(f"  {name:<24} {sent.out:9,d} out, {sent.counts:9,d} + {sent.statistics:7,d} a piece back")
+        name = f"K = {n_states:3d}, " + ("Gaussian means" if n_columns == 1 else f"Gaussian rows of {n_columns}")
+        print(f"  {name:<28} {sent.out:9,d} sent, {sent.counts:9,d} + {sent.statistics:7,d} per piece received")
 
 
 def plan(steps: float = 1e9, workers: int = 100, n_states: int = 20) -> None:
-    """What a sweep would take on a cluster, by what is measured here."""
+    """Predicted time of a sweep on a cluster, from measurements on this machine."""
     model, data, draw = prepare([10_000] * 40, n_states)
     n_pieces = len(piece_borders(data.offsets)) - 1
     sampler, traffic = ihmm.ParticleGibbs(), Traffic()
@@ -160,20 +161,20 @@ def plan(steps: float = 1e9, workers: int = 100, n_states: int = 20) -> None:
     ]
     a_pass, gathering, rest = in_turns(9, *tasks, clock=time.process_time)
     a, b = a_pass / len(data.y), gathering / (40 * n_pieces)
-    print(f"\nPast this machine: {steps:.0e} steps, {workers} workers, {n_states} states, {NETWORK:.0e} bytes a second")
-    print(f"  a = {1e9 * a:.0f} ns a step of the pass and its sums, on one thread")
-    print(f"  b = {1e6 * b:.1f} µs a piece to put them together, and {1e3 * rest:.2f} ms for the conditionals")
+    print(f"\nPrediction: {steps:.0e} time steps, {workers} workers, {n_states} states, {NETWORK:.0e} bytes per second")
+    print(f"  a = {1e9 * a:.0f} ns per time step for the pass and its statistics, on one thread")
+    print(f"  b = {1e6 * b:.1f} µs per piece to combine the statistics, and {1e3 * rest:.2f} ms for the conditionals")
     pieces = steps / PIECE_STEPS
     parts = {
-        "the pass": steps * a / workers,
-        "putting together": pieces * b,
+        "pass": steps * a / workers,
+        "combining statistics": pieces * b,
         "conditionals": rest,
-        "sums on their way": (pieces * traffic.statistics + workers * traffic.counts) / NETWORK,
-        "parameters": workers * traffic.out / NETWORK,
+        "transfer of statistics": (pieces * traffic.statistics + workers * traffic.counts) / NETWORK,
+        "transfer of parameters": workers * traffic.out / NETWORK,
     }
     print("  " + ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts.items()), end="")
-    print(f": {sum(parts.values()):.2f} s a sweep, {steps * a + rest:.0f} s on one thread")
-    print(f"  To fetch the path of a draw that is kept: {steps / NETWORK:.1f} s")
+    print(f": {sum(parts.values()):.2f} s per sweep, {steps * a + rest:.0f} s on one thread")
+    print(f"  Fetching the trajectory of a stored draw: {steps / NETWORK:.1f} s")
 
 
 class Traffic:
@@ -206,15 +207,15 @@ class Traffic:
 
 @contextmanager
 def dask_workers(n: int) -> Iterator[Any]:
-    """A client of so many processes, or None."""
+    """A Dask client with n worker processes, or None if Dask is not installed."""
     try:
         import dask
         from dask.distributed import Client, LocalCluster
     except ImportError:
-        print('  (no Dask: pip install "ihmm[dask]")')
+        print('  (Dask is not installed: pip install "ihmm[dask]")')
         yield None
         return
-    # Dask looks at what it does all the time, which takes 7 % of two processors if it has no others
+    # Dask's own monitoring takes 7 % of two cores
     quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
     with (
         dask.config.set(quiet),
@@ -225,7 +226,7 @@ def dask_workers(n: int) -> Iterator[Any]:
 
 
 def prepare(lengths: list[int], n_states: int, n_columns: int = 1) -> tuple[Model, Data, Draw]:
-    """A chain at rest on states 2 apart that stay with probability 0.95."""
+    """A converged chain on states 2 apart with self-transition probability 0.95."""
     rng = np.random.default_rng(1)
     total = sum(lengths)
     states = np.cumsum(np.where(rng.random(total) < 0.95, 0, rng.integers(1, n_states, total))) % n_states
@@ -246,13 +247,13 @@ def one_sweep(
 
 
 def in_turns(repeats: int, *tasks: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> list[float]:
-    """Median seconds of each task, one after the other and round again. The processor's time, of one thread, is the
-    steadier clock on a machine that does something else too."""
+    """Median seconds of each task, run in turns. For one thread, processor time is the steadier clock on a machine with
+    other load."""
     return [float(value) for value in np.median(each_turn(repeats, *tasks, clock=clock), axis=0)]
 
 
 def each_turn(repeats: int, *tasks: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> FloatArray:
-    """The seconds of every turn, (repeats, tasks), after a first one that does not count."""
+    """The seconds of every turn, (repeats, tasks), after a first turn that is not counted."""
     seconds = np.empty((repeats + 1, len(tasks)))
     for i in range(repeats + 1):
         for j, task in enumerate(tasks):

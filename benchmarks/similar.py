@@ -1,13 +1,13 @@
-"""Are states that are alike, but not the same, kept apart as the posterior has them?
+"""Are similar but distinct states separated as in the posterior?
 
     python benchmarks/similar.py [--chains 4] [--sweeps 4000] [--tune 500] [--prior "few states"] [--page]
 
-Two of three states have means 0.6 standard deviations apart: a single step says little about which of them it is in,
-but one is held for fifty steps and the other for twelve, and only the second leads to the third state. Long runs
-without moves that begin at the truth say what the posterior is, and the settings below have to agree with them. z is
-the largest difference of any quantity in standard errors, p the smallest chance of one with all quantities counted,
-both from averages over batches of sweeps. "Apart" is the number of chains that have three large states, or more, when
-tuning ends.
+Two of three states have means 0.6 standard deviations apart. A single observation says little about which of them it
+belongs to, but one lasts fifty time steps on average and the other twelve, and only the second leads to the third
+state. Long runs without moves that start at the truth serve as the reference, and the settings below have to agree
+with them. z is the largest difference of any quantity in standard errors and p the smallest p-value, corrected for the
+number of quantities, both from averages over batches of sweeps. "Separated" is the number of chains with at least
+three large states at the end of tuning.
 """
 
 import argparse
@@ -25,21 +25,21 @@ from ihmm.moves import GreedySplitMerge, Move
 
 SETTINGS: dict[str, tuple[Move, ...]] = {
     "default moves": MOVES,
-    "with care only": (GreedySplitMerge(careful=True),),
-    "without care": (GreedySplitMerge(sweeps=500),),
+    "careful greedy only": (GreedySplitMerge(careful=True),),
+    "greedy only": (GreedySplitMerge(sweeps=500),),
 }
 PRIORS = {"default": ihmm.HDPPrior(), "few states": ihmm.HDPPrior(gamma=0.1, concentration=1.0)}
-QUANTITIES = ("large states", "pairs in A", "pairs in B", "A with B", "mean in A", "mean in B")
+QUANTITIES = ("large states", "A with A", "B with B", "A with B", "mean in A", "mean in B")
 N_PAIRS, BATCH = 200, 500
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chains", type=int, default=4)
-    parser.add_argument("--sweeps", type=int, default=4000, help="kept of each chain")
+    parser.add_argument("--sweeps", type=int, default=4000, help="sweeps kept of each chain")
     parser.add_argument("--tune", type=int, default=500)
     parser.add_argument("--prior", choices=tuple(PRIORS), nargs="+", default=tuple(PRIORS))
-    parser.add_argument("--page", action="store_true", help="put the table on the page, too")
+    parser.add_argument("--page", action="store_true", help="also write the table to the page")
     options = parser.parse_args()
     recording = similar_states()
     rows = []
@@ -54,14 +54,14 @@ def main() -> None:
                 z, p = difference(found.kept, plain.kept)
                 rows.append(("", f"{name}, {start}", *cells(found), f"{z:.1f}", f"{p:.2g}"))
                 print(*rows[-1], flush=True)
-    table = markdown(("prior", "moves, start", "apart", *QUANTITIES, "z", "p"), rows)
+    table = markdown(("prior", "moves, start", "separated", *QUANTITIES, "z", "p"), rows)
     print(table)
     if options.page:
         fill_page("similar", table)
 
 
 def similar_states(length: int = 2000, seed: int = 0) -> Recording:
-    """States A and B of means 0 and 0.6, and a third of mean 4, noise 1; only B leads to the third."""
+    """States A and B with means 0 and 0.6 and a third with mean 4, noise 1; only B leads to the third."""
     transition = np.array([[0.98, 0.02, 0.0], [0.03, 0.92, 0.05], [0.0, 0.1, 0.9]])
     means, noise = np.array([0.0, 0.6, 4.0]), 1.0
     rng = np.random.default_rng(seed)
@@ -73,7 +73,7 @@ def similar_states(length: int = 2000, seed: int = 0) -> Recording:
 
 
 class Run(NamedTuple):
-    tuned: FloatArray  # (chains,) large states when tuning ends
+    tuned: FloatArray  # (chains,) number of large states at the end of tuning
     kept: FloatArray  # (chains, sweeps, quantities)
 
 
@@ -94,14 +94,14 @@ def run(
 
 
 def pairs_between(recording: Recording, first: int, second: int) -> tuple[np.ndarray, np.ndarray]:
-    """Steps of one true state, and as many of another, the same ones in every run."""
+    """Time steps of one true state and as many of another, identical in every run."""
     rng = np.random.default_rng(1)
     a, b = (rng.choice(np.flatnonzero(recording.states == k), N_PAIRS) for k in (first, second))
     return a, b
 
 
 def difference(first: FloatArray, second: FloatArray) -> tuple[float, float]:
-    """The largest z of all quantities, and the smallest p-value of Welch's test with all of them counted."""
+    """The largest z over all quantities, and the smallest p-value of Welch's test, Bonferroni-corrected."""
     samples = [batches(values) for values in (first, second)]
     means, errors = np.array([average(sample) for sample in samples]).transpose(1, 0, 2)
     variances = np.maximum(errors**2, 1e-18)
@@ -112,7 +112,7 @@ def difference(first: FloatArray, second: FloatArray) -> tuple[float, float]:
 
 
 def batches(values: FloatArray) -> FloatArray:
-    """Averages over sweeps that follow each other, (batches, quantities)."""
+    """Averages over batches of consecutive sweeps, (batches, quantities)."""
     return values.reshape(-1, BATCH, values.shape[2]).mean(axis=1)
 
 
@@ -122,8 +122,9 @@ def average(sample: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def cells(found: Run) -> list[str]:
-    apart = f"{np.sum(found.tuned >= 3)} of {len(found.tuned)}"
-    return [apart, *(f"{mean:.3f} ± {error:.3f}" for mean, error in zip(*average(batches(found.kept)), strict=True))]
+    separated = f"{np.sum(found.tuned >= 3)} of {len(found.tuned)}"
+    means, errors = average(batches(found.kept))
+    return [separated, *(f"{mean:.3f} ± {error:.3f}" for mean, error in zip(means, errors, strict=True))]
 
 
 if __name__ == "__main__":

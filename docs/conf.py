@@ -20,7 +20,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # the docstrings say what is taken and returned, in words
+autodoc_typehints = "none"  # the docstrings describe arguments and results
 autodoc_class_signature = "separated"
 napoleon_google_docstring = False
 napoleon_use_rtype = False

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         numbers = compute(names, settings, out, options.cores, console)
     except KeyboardInterrupt:
         console.print(
-            f"Interrupted. What is done is kept in {out}; the same command goes on from there.", soft_wrap=True
+            f"Interrupted. Finished jobs are stored in {out}; run the same command again to continue.", soft_wrap=True
         )
         return 130
     except (ImportError, OSError, ValueError) as error:
@@ -64,21 +64,21 @@ def compute(names: Sequence[str], settings: Settings, out: Path, cores: int, con
         page.save_numbers(numbers[name], out / f"{name}.json")
     numbers["run"] = {"machine": page.machine(), "cores": cores}
     console.print(
-        f"{len(names)} experiments after {time.monotonic() - begin:.0f} s: numbers and figures are in {out}",
+        f"{len(names)} experiments in {time.monotonic() - begin:.0f} s; numbers and figures are in {out}",
         soft_wrap=True,
     )
     return numbers
 
 
 def publish(numbers: dict[str, object], out: Path, docs: Path, console: Console) -> None:
-    """Write the page, and the figures it shows, into the documentation."""
+    """Write the page and its figures to the documentation."""
     page.save_numbers(numbers, out / "numbers.json")
     page.write(out / "numbers.json", docs / "paper.md")
     folder = docs / "paper"
     folder.mkdir(exist_ok=True)
     for figure in (out / "figures").glob("*.png"):
         (folder / figure.name).write_bytes(figure.read_bytes())
-    console.print(f"The page is {docs / 'paper.md'}", soft_wrap=True)
+    console.print(f"Wrote {docs / 'paper.md'}", soft_wrap=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,17 +86,17 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m experiments", description="Every experiment of the paper (T15 §4)."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="name the experiments")
-    some = commands.add_parser("run", help="run some of them")
+    commands.add_parser("list", help="list the experiments")
+    some = commands.add_parser("run", help="run some experiments")
     some.add_argument("names", nargs="+", choices=EXPERIMENTS, metavar="NAME")
-    every = commands.add_parser("all", help="run all of them, and write the page with the results")
-    every.add_argument("--docs", type=Path, help="where the page goes (docs/explanation)")
+    every = commands.add_parser("all", help="run all experiments and write the page with the results")
+    every.add_argument("--docs", type=Path, help="folder of the page (docs/explanation)")
     for command in (some, every):
-        command.add_argument("--quick", action="store_true", help="a little of everything, to see that it runs")
-        command.add_argument("--out", type=Path, help="where results are kept (runs/paper)")
-        command.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1), help="processes (2)")
-        command.add_argument("--recording", type=Path, help="your own ion channel at 1 MHz: CSV, TSV, NPY or Parquet")
-        command.add_argument("--text", type=Path, help="the text of Alice, if not that of the package arpabo")
+        command.add_argument("--quick", action="store_true", help="a small version of everything, as a smoke test")
+        command.add_argument("--out", type=Path, help="folder of the results (runs/paper)")
+        command.add_argument("--cores", type=int, default=min(2, os.cpu_count() or 1), help="number of processes (2)")
+        command.add_argument("--recording", type=Path, help="your own recording at 1 MHz: CSV, TSV, NPY or Parquet")
+        command.add_argument("--text", type=Path, help="the text of Alice; by default that of the package arpabo")
     return parser
 
 

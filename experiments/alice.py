@@ -1,9 +1,9 @@
-"""T15 Fig. 7 and §4.3: letters of *Alice in Wonderland*: the number of states, and how well the next 4000 are foretold.
+"""T15 Fig. 7 and §4.3: letters of *Alice in Wonderland*: the number of states, and the prediction of the next 4000.
 
-Two quantities are called a predictive log-likelihood here and there, and they are far apart:
+Two very different quantities are called predictive log-likelihood:
 
-* the marginal one, log p(y_test | draw) with the states summed over: what a model that foretells is judged by;
-* the emission term alone, Σ log f(y_t | s_t) along a path s drawn given y_test, which knows each letter beforehand.
+* the marginal log-likelihood, log p(y_test | draw) with the states summed out: the measure of predictive performance;
+* the emission term, Σ log f(y_t | s_t) along a state sequence s drawn given y_test, which uses each letter beforehand.
 """
 
 import numpy as np
@@ -26,15 +26,15 @@ from ihmm.samplers._base import sequence_starts
 
 TITLE = "Fig. 7: Alice in Wonderland"
 NAMES = ("pg", "pg_sticky", "beam")
-SPARSE, FLAT = 0.3, 1.0  # α_φ: what the figures show, and what T15 may have had
+SPARSE, FLAT = 0.3, 1.0  # α_φ: the value used in the figures, and the value T15 may have used
 FLAT_NAMES, FLAT_INITS = ("pg", "beam"), (3, 10, 30)
 PAPER = {"pg": (-5918.4, 123.8), "beam": (-6099.0, 106.0)}
-MASS = 10.0  # letters that the bigram's prior is worth in each row
-POINTS = 400  # of a trace that are drawn
+MASS = 10.0  # prior mass of each row of the bigram model
+POINTS = 400  # plotted points of a trace
 
 
 def jobs(settings: Settings) -> list[Job]:
-    ihmm.datasets.alice(settings.text)  # says at once if the text is not there
+    ihmm.datasets.alice(settings.text)  # fail early if the text is not available
     common = {
         "sweeps": settings.alice_sweeps,
         "keep": settings.alice_draws,
@@ -63,7 +63,7 @@ def _name(name: str, spread: float, init: int, seed: int) -> str:
 
 
 def chain(name: str, spread: float, init: int, seed: int, sweeps: int, keep: int, text: str | None) -> Result:
-    """Traces of one chain, and what draws of its second half, evenly spread, say of the test letters."""
+    """Traces of one chain, and the held-out log-likelihood of evenly spaced draws of its second half."""
     letters: Text = ihmm.datasets.alice(text)
     contender = CONTENDERS[name]
     model = ihmm.Model(ihmm.Categorical(len(SYMBOLS), spread), contender.prior)
@@ -81,7 +81,7 @@ def chain(name: str, spread: float, init: int, seed: int, sweeps: int, keep: int
 
 
 def held_out(model: Model, test: Data, draw: Draw, seed: tuple[int, int]) -> tuple[float, float]:
-    """log p(y | draw), and Σ log f(y_t | s_t) along one path drawn given y and the draw."""
+    """log p(y | draw), and Σ log f(y_t | s_t) along one state sequence drawn given y and the draw."""
     hmm = predict.unfold(model, predict.Labelled(draw, np.arange(draw.n_states), seed))
     filtered, log_predictive = predict.run_filter(model, test, hmm)
     path = np.empty(len(test.y), np.int64)
@@ -124,7 +124,7 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
 
 
 def bigram(letters: Text) -> dict[str, float]:
-    """What pairs of letters can do: rows of counts, drawn towards the frequencies of the letters with some mass."""
+    """A bigram model: rows of counts, smoothed towards the letter frequencies."""
     n_symbols = len(SYMBOLS)
     frequency = np.bincount(letters.train, minlength=n_symbols) + 0.5
     counts = np.zeros((n_symbols, n_symbols))
@@ -136,7 +136,7 @@ def bigram(letters: Text) -> dict[str, float]:
 
 
 def _describe(chains: list[Result]) -> dict[str, float]:
-    """Of all kept draws: the mean and sd over draws, the standard error by chain, and the log of the mean."""
+    """For all kept draws: mean and sd over draws, standard error over chains, and the log of the mean."""
     marginal, emission = (np.stack([one[name] for one in chains]) for name in ("marginal", "emission"))
     late = np.stack([one["n_states"][len(one["n_states"]) // 2 :] for one in chains])
     return {
@@ -147,7 +147,7 @@ def _describe(chains: list[Result]) -> dict[str, float]:
         "log_mean": float(logsumexp(marginal) - np.log(marginal.size)),
         "effective": float(
             np.exp(2 * logsumexp(marginal) - logsumexp(2 * marginal))
-        ),  # draws the log of the mean rests on
+        ),  # effective number of draws in the log of the mean
         "per_letter": float(marginal.mean() / 4000),
         "emission": float(emission.mean()),
         "emission_sd": float(emission.std()),
@@ -159,7 +159,7 @@ def _describe(chains: list[Result]) -> dict[str, float]:
 
 
 def _error(values: FloatArray) -> float:
-    """Standard error of the mean: chains are independent, their draws are not."""
+    """Standard error of the mean; chains are independent, the draws of a chain are not."""
     return values.mean(axis=1).std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
 
 
@@ -181,7 +181,7 @@ def _traces(results: Results, settings: Settings) -> Figure:
             contender = CONTENDERS[name]
             ends.append((style.band(ax, shown + 1.0, traces, contender.colour), contender.label, contender.colour))
         ax.set_title("Joint log-likelihood" if quantity == "log_joint" else "Active states")
-        if quantity == "log_joint":  # below its curves there is room
+        if quantity == "log_joint":  # there is space below the curves
             ax.set_ylim(bottom=-2850)
             for i, (_, label, colour) in enumerate(sorted(ends)):
                 ax.annotate(
@@ -214,7 +214,7 @@ def _traces(results: Results, settings: Settings) -> Figure:
 
 
 def _draw_size(ax: Axes, at: IntArray, trace: FloatArray, colour: str, alpha: float, init: int | None) -> None:
-    """The number of states by sweep, and beside its beginning how many they were."""
+    """The number of states by sweep, labelled with the initial number."""
     ax.plot(at + 1, trace[at], color=colour, alpha=alpha, linewidth=0.8)
     if init is not None:
         ax.annotate(
@@ -254,7 +254,7 @@ def _held_out(results: Results, settings: Settings) -> Figure:
                                 va="center", fontsize=7)  # fmt: skip
         ax.set_title(title)
         ax.set(yticks=range(len(NAMES)), yticklabels=[CONTENDERS[name].label for name in reversed(NAMES)])
-        ax.set_xlabel("4000 test letters, a value a draw")
+        ax.set_xlabel("4000 test letters, one value per draw")
         ax.locator_params(axis="x", nbins=5)
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)

@@ -1,4 +1,4 @@
-"""The samplers that are compared, chains on the synthetic data, and how long these take to find the states."""
+"""The samplers that are compared, chains on the synthetic data, and the time until they find the states."""
 
 import time
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ from ihmm.model import Draw, Model
 from ihmm.samplers import Sampler
 from ihmm.sticks import open_theta
 
-LARGE = 0.01  # share of the steps that a state must own to count
-SHOWN = 1000  # sweeps that T15 shows
-# Shares of later sweeps in which a chain that stays right may be wrong, and wrong by more than one. Chosen after the
-# strict rule of `arrival` had been seen to leave medians open: the posterior itself has one more large state at times.
+LARGE = 0.01  # minimum share of the time steps for a state to count
+SHOWN = 1000  # sweeps shown in T15
+# Maximum fractions of later sweeps in which the number of states is wrong, and wrong by more than one. Chosen after the
+# strict rule of `arrival` had left medians undefined: the posterior itself sometimes has one more large state.
 WRONG, FAR = 0.2, 0.02
 
 
 @dataclass(frozen=True)
 class LiteralParticleGibbs(ihmm.ParticleGibbs):
-    """T15 §3.2 to the letter: the states scored explicitly are those of the reference path. Not invariant."""
+    """T15 §3.2 to the letter: the states scored explicitly are those of the reference trajectory. Not invariant."""
 
     def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Theta, IntArray]:
-        theta, _ = open_theta(draw, model.prior, key, np.inf)  # no stick is broken before the pass
+        theta, _ = open_theta(draw, model.prior, key, np.inf)  # break no stick before the pass
         order = np.empty(theta.size[0], np.int64)
         sticks.arrange(theta, 0.0, order)
         return theta, order
@@ -46,7 +46,7 @@ class Contender(NamedTuple):
     colour: str
     sampler: Sampler
     sticky: bool = False
-    moves: bool = False  # split and merge greedily while tuning
+    moves: bool = False  # greedy split–merge moves during tuning
 
     @property
     def prior(self) -> ihmm.HDPPrior:
@@ -54,7 +54,7 @@ class Contender(NamedTuple):
         return ihmm.HDPPrior(stickiness=ihmm.BetaPrior(1, 1) if self.sticky else 0.0)
 
     def iterate(self, model: ihmm.Model, y: Array, seed: int, init: int, tune: int) -> Sweeps:
-        """Its chain; the first `tune` sweeps count as tuning if it splits and merges."""
+        """A chain; the first `tune` sweeps are tuning sweeps if there are moves."""
         tuning: dict[str, Any] = {"tune": tune, "moves": GREEDY} if self.moves else {"moves": ()}
         return ihmm.iterate(model, y, sampler=self.sampler, seed=seed, init=init, **tuning)
 
@@ -85,7 +85,7 @@ def chain_jobs(data: str, name: str, init: int, seeds: int, sweeps: int) -> list
 
 
 def chain(data: str, name: str, init: int, seed: int, sweeps: int) -> Result:
-    """Traces of one chain on a recording of `ihmm.datasets`, and the transitions it has learned when T15 stops."""
+    """Traces of one chain on a data set of `ihmm.datasets`, and its transitions at the last sweep shown in T15."""
     contender, recording = CONTENDERS[name], getattr(ihmm.datasets, data)()
     model = ihmm.Model(ihmm.NormalMean(noise=recording.noise, mean=0.0, scale=2.0), contender.prior)
     draws = contender.iterate(model, recording.y, seed, init, tune=sweeps)
@@ -113,7 +113,7 @@ def recording_of(data: str) -> Recording:
 
 
 def true_log_joint(recording: Recording) -> float:
-    """log p(s, y) of the true path under the true parameters, to compare traces with."""
+    """log p(s, y) of the true states under the true parameters, as a reference for traces."""
     residual = (recording.y - recording.means[recording.states]) / recording.noise
     emission = -0.5 * residual**2 - np.log(recording.noise * np.sqrt(2 * np.pi))
     steps = np.log(recording.transition[recording.states[:-1], recording.states[1:]])
@@ -121,7 +121,7 @@ def true_log_joint(recording: Recording) -> float:
 
 
 def of(results: Results, data: str, name: str, init: int) -> list[Result]:
-    """The results of the chains of one sampler, seed by seed."""
+    """The results of the chains of one sampler, by seed."""
     prefix = f"{data}/{name}-from-{init}-seed-"
     return [results[job] for job in sorted(results, key=_seed) if job.startswith(prefix)]
 
@@ -132,18 +132,18 @@ def _seed(job: str) -> tuple[str, int]:
 
 
 def stack(chains: list[Result], name: str) -> FloatArray:
-    """One trace of all chains, (chains, sweeps)."""
+    """A trace of all chains, (chains, sweeps)."""
     return np.stack([chain[name] for chain in chains])
 
 
 class Arrivals(NamedTuple):
-    """When each chain has the true number of large states, for the first time and to stay; infinite if never."""
+    """When each chain first has, and from when it keeps, the true number of large states; infinite if never."""
 
     first: FloatArray  # sweeps
     first_seconds: FloatArray
     stay: FloatArray  # sweeps
     stay_seconds: FloatArray
-    strictly: FloatArray  # sweeps until it stays by the rule of `arrival`: wrong in 5 % at most, and by one only
+    strictly: FloatArray  # sweeps, by the strict rule of `arrival`: wrong in at most 5 %, and never by more than one
     limit: int
 
 
@@ -159,7 +159,7 @@ def arrivals(chains: list[Result], truth: int) -> Arrivals:
 
 
 def describe(chains: list[Result], truth: int) -> dict[str, object]:
-    """What the page says about the chains of one sampler."""
+    """The numbers on the page for the chains of one sampler."""
     found = arrivals(chains, truth)
     shown = min(SHOWN, found.limit)
     late_sizes = stack(chains, "n_large")[:, shown // 2 : shown].mean(axis=1)
@@ -183,15 +183,15 @@ def describe(chains: list[Result], truth: int) -> dict[str, object]:
 
 
 def _median(values: FloatArray, limit: float, spec: str) -> str:
-    """The median, or that it lies beyond where the chains ended."""
+    """The median, or a lower bound if it lies beyond the end of the chains."""
     median = np.sort(values)[(len(values) - 1) // 2 : len(values) // 2 + 1].mean()
     return format(median, spec) if np.isfinite(median) else f"> {limit:{spec}}"
 
 
 def sooner(ours: list[Result], theirs: list[Result], truth: int) -> dict[str, object]:
-    """Do our chains need fewer sweeps? One-sided Mann–Whitney tests; what never gets there is later than all others.
+    """Do our chains need fewer sweeps? One-sided Mann–Whitney tests; chains that never get there rank last.
 
-    The verdict goes by the first time and by the strict rule, which were there before the results were.
+    The verdict is based on the first time and on the strict rule, both of which were fixed before seeing the results.
     """
     mine, others = arrivals(ours, truth), arrivals(theirs, truth)
     p_values = {

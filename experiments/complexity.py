@@ -1,4 +1,4 @@
-"""T15's headline: O(TNK) a pass against O(TK²). Time of the trajectory's step as K, N and T grow, with exponents."""
+"""T15's main claim: O(TNK) per pass against O(TK²). Time to resample the trajectory as K, N and T grow."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,7 +10,7 @@ from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
 from ihmm._typing import FloatArray
 
-TITLE = "Complexity: seconds a sweep against K, N and T"
+TITLE = "Complexity: time per sweep against K, N and T"
 SAMPLERS = {
     "posterior": ("posterior", "#0072B2"),
     "prior": ("prior", "#56B4E9"),
@@ -40,7 +40,7 @@ def _sizes(settings: Settings) -> dict[str, tuple[int, ...]]:
 
 
 def grow(axis: str, name: str, sizes: tuple[int, ...], repeats: int) -> Result:
-    """Milliseconds of a sweep, and of the trajectory's step alone, at each size; everything else as usual."""
+    """Milliseconds per sweep, and to resample the trajectory alone, at each size; other sizes are fixed."""
     times = []
     for size in sizes:
         usual = USUAL | {axis: size}
@@ -95,7 +95,7 @@ def figures(results: Results, settings: Settings) -> dict[str, Figure]:
         ticks = sizes[:: 2 if len(sizes) > 5 else 1]
         ax.set_xticks(ticks, [str(size) if size < 10_000 else f"{size // 1000}k" for size in ticks])
         named.append((ax, ends))
-    for ax, ends in named:  # the scale they share is known only now
+    for ax, ends in named:  # the shared scale is known only now
         style.names_at_the_right(ax, ends)
-    axes[0, 0].set_ylabel("ms, trajectory's step alone")
+    axes[0, 0].set_ylabel("ms to resample the trajectory")
     return {"complexity": figure}

@@ -1,4 +1,4 @@
-"""What exactness changes: the paper's proposal to the letter beside ours, where the posterior is known, and on data."""
+"""The effect of exactness: the paper's literal proposal and ours, where the posterior is known, and on data."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -10,7 +10,7 @@ from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
 from ihmm.gibbs import initial_draw, sweep
 
-TITLE = "What exactness changes: T15's proposal to the letter"
+TITLE = "The effect of exactness: T15's proposal to the letter"
 MODEL = ihmm.Model(ihmm.NormalMean(noise=0.5, mean=0.0, scale=3.0), ihmm.HDPPrior(1.0, 3.0))
 SERIES = (-1.0, -0.6, 0.2, 0.7, 1.1)
 SAMPLERS = {"exact": ihmm.ParticleGibbs, "literal": LiteralParticleGibbs}
@@ -33,7 +33,7 @@ def jobs(settings: Settings) -> list[Job]:
 
 
 def tiny(kind: str, n_particles: int, seed: int, sweeps: int) -> Result:
-    """The number of states after each sweep of a chain on five steps."""
+    """The number of states after each sweep of a chain on five time steps."""
     rng = np.random.default_rng(seed)
     data, sampler = MODEL.observe(SERIES), SAMPLERS[kind](n_particles)
     draw = initial_draw(rng, data, MODEL, np.zeros(len(SERIES), np.int64))
@@ -78,7 +78,7 @@ def figures(results: Results, settings: Settings) -> dict[str, Figure]:
             )
     style.truth_line(left, found["expected"], "exact posterior")
     left.set(xticks=range(len(PARTICLES)), xticklabels=[f"N = {n}" for n in PARTICLES], xlim=(-0.5, 1.5))
-    left.set_title("E[K] of five steps")
+    left.set_title("E[K], five time steps")
     ends = []
     for name in ("pg", "literal"):
         contender = CONTENDERS[name]

@@ -1,4 +1,4 @@
-"""T15 Fig. 2 and 3: four states, from K = 10 random ones. Who finds them, and what transitions are learned."""
+"""T15 Fig. 2 and 3: four states, from K = 10 random ones: which samplers find them, and the learned transitions."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -24,7 +24,7 @@ TITLE = "Fig. 2 and 3: four states, from K = 10"
 DATA, INIT = "four_state", 10
 PAPER = ("pg", "pg_sticky", "beam", "gibbs")
 OURS = ("moves", "moves_sticky", "literal")
-LONG = ("pg", "pg_sticky", "beam")  # may be right after a while
+LONG = ("pg", "pg_sticky", "beam")  # run for longer
 
 
 def jobs(settings: Settings) -> list[Job]:
@@ -60,12 +60,12 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
 
 
 def _spurious(chains: list[Result]) -> float:
-    """Share of steps in states other than the four largest, on average over seeds, when T15 stops."""
+    """Share of time steps outside the four largest states, averaged over seeds, at the last sweep shown in T15."""
     return float(np.mean([1 - np.sort(one["visits"])[-4:].sum() / one["visits"].sum() for one in chains]))
 
 
 def _self_transition(chains: list[Result]) -> float:
-    """Probability to stay, averaged over the steps; the truth is 0.75."""
+    """Self-transition probability, averaged over the time steps; the truth is 0.75."""
     return float(np.mean([np.average(np.diag(one["rows"]), weights=one["visits"]) for one in chains]))
 
 
@@ -92,7 +92,7 @@ def draw_traces(
     init: int,
     labels: dict[str, str] | None = None,
 ) -> None:
-    """The number of states and the joint log-likelihood by sweep, as far as T15 shows them."""
+    """The number of states and the joint log-likelihood for the sweeps shown in T15."""
     labels = {name: CONTENDERS[name].label for name in names} | (labels or {})
     for ax, quantity in zip(axes, ("n_states", "log_joint"), strict=True):
         ends, seen = [], []
@@ -102,7 +102,7 @@ def draw_traces(
             ends.append((style.band(ax, x, traces, contender.colour), labels[name], contender.colour))
             seen.append(np.quantile(traces[:, traces.shape[1] // 50 :], style.BAND, axis=0).ravel())
         shown = np.concatenate(seen)
-        if quantity == "log_joint":  # a random start is far below
+        if quantity == "log_joint":  # random starts lie far below
             shown = np.append(np.quantile(shown, (0.04, 1.0)), true_log_joint(recording_of(data)))
         else:
             shown = np.append(shown, len(recording_of(data).means) - 0.5)
@@ -112,7 +112,7 @@ def draw_traces(
 
 
 def _matrices(results: Results) -> Figure:
-    """Of the chain whose joint log-likelihood is the median; a state is as wide as its share of the steps."""
+    """For the chain with the median joint log-likelihood; the width of a state is its share of the time steps."""
     figure, axes = style.panels(1, 4, 2.3)
     truth = recording_of(DATA)
     shown = {"truth": (truth.transition, np.bincount(truth.states))}

@@ -1,4 +1,4 @@
-"""T15 Fig. 6: an ion channel, particle Gibbs beside beam. The recording is simulated, or the user's own."""
+"""T15 Fig. 6: an ion channel, particle Gibbs and beam. The recording is simulated, or provided by the user."""
 
 import hashlib
 from pathlib import Path
@@ -17,7 +17,7 @@ from ihmm._typing import FloatArray, IntArray
 
 TITLE = "Fig. 6: an ion channel"
 NAMES, INIT = ("pg", "beam"), 10
-EMISSION = ihmm.Normal(mean=0.0, strength=0.1, shape=2.0, rate=0.1)  # of values that have been standardised
+EMISSION = ihmm.Normal(mean=0.0, strength=0.1, shape=2.0, rate=0.1)  # for standardised values
 
 
 def jobs(settings: Settings) -> list[Job]:
@@ -41,7 +41,7 @@ def jobs(settings: Settings) -> list[Job]:
 
 
 def series(file: str | Path | None) -> tuple[FloatArray, IntArray | None]:
-    """What is looked at, and the truth behind it if it is known."""
+    """The series, and the true states if known."""
     if file is None:
         recording = ihmm.datasets.alamethicin()
         return recording.y, recording.states
@@ -49,7 +49,7 @@ def series(file: str | Path | None) -> tuple[FloatArray, IntArray | None]:
 
 
 def chain(name: str, seed: int, sweeps: int, file: str | None, version: str) -> Result:
-    """Traces of one chain, how often it switches, and its last path."""
+    """Traces of one chain, how often it switches, and its last trajectory."""
     y, truth = series(file)
     contender = CONTENDERS[name]
     draws = contender.iterate(ihmm.Model(EMISSION, contender.prior), y, seed, INIT, tune=sweeps)
@@ -74,7 +74,7 @@ def chain(name: str, seed: int, sweeps: int, file: str | None, version: str) -> 
 
 
 def _dwelling(truth: IntArray | None, n: int) -> np.ndarray:
-    """Pairs of neighbouring steps at which, and beside which, the channel stays as it is; all if nobody knows."""
+    """Pairs of consecutive time steps without a true change at or next to them; all if the truth is unknown."""
     if truth is None:
         return np.ones(n - 1, bool)
     changes = np.diff(truth) != 0
@@ -113,7 +113,7 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
 
 
 def _hues(path: IntArray) -> list[str]:
-    """Colours of states from the lowest to the highest: those of small ones are grey."""
+    """Colours of the states by increasing level; small states are grey."""
     large = np.bincount(path) >= LARGE * len(path)
     of_large = iter(colours(int(large.sum())))
     return [next(of_large) if is_large else style.INK for is_large in large]
@@ -143,7 +143,7 @@ def figures(results: Results, settings: Settings) -> dict[str, Figure]:
     ax.set_ylim(bottom=0)
     if truth is not None:
         style.truth_line(ax, len(np.unique(truth)))
-    axes[1, 0].set_xlabel("step")
+    axes[1, 0].set_xlabel("time step")
     axes[0, 0].tick_params(labelbottom=False)
     style.names_at_the_right(ax, ends, gap=0.14)
     return {"ion_channel": figure}

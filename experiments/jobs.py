@@ -1,4 +1,4 @@
-"""Independent pieces of work on several processes; each has a file, and what has one is not computed again."""
+"""Independent jobs on several processes; each result is stored in a file, and stored results are reused."""
 
 import os
 import signal
@@ -17,16 +17,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 Result = dict[str, Any]  # arrays by name
 Results = dict[str, Result]  # by the name of the job
-ASKED = "asked"  # the field of a file that says what was computed
+ASKED = "asked"  # field of a file that identifies the computation
 
 
 class Job(NamedTuple):
-    """`function(**arguments)` returns arrays by name, which go to the file `name`.npz."""
+    """`function(**arguments)` returns arrays by name, which are stored in the file `name`.npz."""
 
     name: str
     function: Callable[..., Result]
     arguments: dict[str, Any]
-    alone: bool = False  # it measures time: nothing else runs beside it
+    alone: bool = False  # it measures time, so nothing else may run at the same time
 
     @property
     def asked(self) -> str:
@@ -34,13 +34,14 @@ class Job(NamedTuple):
 
 
 def run(jobs: Iterable[Job], folder: Path, cores: int, console: Console) -> Results:
-    """Results of all jobs, of files where these are there."""
+    """Results of all jobs; stored results are loaded, the others computed."""
     by_name = {job.name: job for job in jobs}
     found = {name: load(folder, job) for name, job in by_name.items()}
     missing = [job for name, job in by_name.items() if found[name] is None]
     if len(missing) < len(by_name):
         console.print(
-            f"{len(by_name) - len(missing)} of {len(by_name)} jobs are done already, see {folder}", soft_wrap=True
+            f"{len(by_name) - len(missing)} of {len(by_name)} jobs are done already; see {folder}",
+            soft_wrap=True,
         )
     with _progress(missing, console) as done:
         for job, result in _compute([job for job in missing if not job.alone], cores):
@@ -56,7 +57,7 @@ def run(jobs: Iterable[Job], folder: Path, cores: int, console: Console) -> Resu
 
 
 def load(folder: Path, job: Job) -> Result | None:
-    """The result of a job if its file is there, whole, and answers the same question."""
+    """The stored result of a job, if its file is intact and from the same computation."""
     try:
         with _file(folder, job).open("rb") as stream, np.load(stream) as arrays:
             if str(arrays[ASKED]) != job.asked:
@@ -67,7 +68,7 @@ def load(folder: Path, job: Job) -> Result | None:
 
 
 def save(folder: Path, job: Job, result: Result) -> None:
-    """Written under another name first: a file that is there is whole."""
+    """Write to a temporary name first, so that an existing file is always complete."""
     file = _file(folder, job)
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f"{file.stem}.{os.getpid()}.unfinished")
@@ -81,7 +82,7 @@ def _file(folder: Path, job: Job) -> Path:
 
 
 def _compute(jobs: list[Job], cores: int) -> Iterator[tuple[Job, Result]]:
-    """Jobs with their results, as they come."""
+    """Jobs with their results, in order of completion."""
     if cores == 1 or len(jobs) < 2:
         yield from ((job, job.function(**job.arguments)) for job in jobs)
         return
@@ -103,14 +104,14 @@ def _leave_interrupts_to_the_parent() -> None:
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
-    """Do not wait for what is half done: it is computed again another time."""
+    """Do not wait for unfinished jobs; they are computed again in the next run."""
     for process in list((pool._processes or {}).values()):
         process.terminate()
 
 
 @contextmanager
 def _progress(jobs: list[Job], console: Console) -> Iterator[Callable[[Job], None]]:
-    """A bar for every folder of jobs; where there is no terminal, a line now and then."""
+    """A bar for every folder of jobs; without a terminal, an occasional line."""
     folders = [job.name.split("/")[0] for job in jobs]
     columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
@@ -127,7 +128,8 @@ def _progress(jobs: list[Job], console: Console) -> Iterator[Callable[[Job], Non
             if not console.is_terminal and (elapsed > last + 20 or finished == len(jobs)):
                 last = elapsed
                 console.print(
-                    f"{finished:5d} of {len(jobs)} jobs after {elapsed:5.0f} s, the last one {job.name}", soft_wrap=True
+                    f"{finished:5d} of {len(jobs)} jobs after {elapsed:5.0f} s, last: {job.name}",
+                    soft_wrap=True,
                 )
 
         yield done

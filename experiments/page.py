@@ -1,4 +1,4 @@
-"""The page of results: a template, filled with the numbers that the run has written to its files."""
+"""The page with the results: a template, filled with the numbers stored by the run."""
 
 import json
 import platform
@@ -27,14 +27,14 @@ def machine() -> str:
 
 
 class _Number(float):
-    """A number with a true minus sign."""
+    """A number with a typographic minus sign."""
 
     def __format__(self, spec: str) -> str:
         return super().__format__(spec).replace("-", "−")
 
 
 def _dotted(value: Any) -> Any:
-    """So that the template can say {four_state.pg.sweeps}; truths are yes and no."""
+    """Allow {four_state.pg.sweeps} in the template; booleans become yes and no."""
     if isinstance(value, dict):
         return SimpleNamespace(**{name: _dotted(part) for name, part in value.items()})
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""T15 Fig. 5: proposals from the prior and from the posterior, with 10 and with 50 particles, on the ten states."""
+"""T15 Fig. 5: prior and posterior proposals, with 10 and 50 particles, on the ten states."""
 
 from matplotlib.figure import Figure
 
@@ -9,7 +9,7 @@ from experiments.jobs import Job, Results
 from experiments.settings import Settings
 from experiments.ten_state import DATA, INITS
 
-TITLE = "Fig. 5: proposals from the prior and the posterior, N = 10 and N = 50"
+TITLE = "Fig. 5: prior and posterior proposals, N = 10 and N = 50"
 NAMES = ("pg", "pg_50", "prior_10", "prior_50")
 
 
@@ -41,7 +41,7 @@ def numbers(results: Results, settings: Settings) -> dict[str, object]:
 
 
 def _cut(chains: list[dict], sweeps: int) -> list[dict]:
-    """The first sweeps of chains that went on for longer."""
+    """The first sweeps of longer chains."""
     names = ("n_states", "n_large", "log_joint", "seconds")
     return [{name: one[name][:sweeps] for name in names} for one in chains]
 

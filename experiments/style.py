@@ -1,4 +1,4 @@
-"""How all figures look: a colour a sampler, names at the curves, the truth a thin line."""
+"""The style of all figures: one colour per sampler, labels at the curves, the truth as a thin line."""
 
 import io
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from ihmm._typing import FloatArray
 from ihmm.plots import OPEN, WIDTH
 
 INK = "#333333"
-RESOLUTION = 130  # dots an inch
+RESOLUTION = 130  # dots per inch
 STYLE = OPEN | {
     "font.size": 8.5,
     "axes.titlesize": 8.5,
@@ -37,19 +37,19 @@ BAND = (0.1, 0.9)  # quantiles over seeds
 
 
 def in_style() -> AbstractContextManager[None]:
-    """Figures are drawn and saved in here."""
+    """Context in which figures are drawn and saved."""
     return mpl.rc_context(STYLE)
 
 
 def panels(rows: int, columns: int, height: float, **settings: object) -> tuple[Figure, np.ndarray]:
-    """A figure as wide as the page and its Axes, (rows, columns)."""
+    """A figure of page width and its Axes, (rows, columns)."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
     return figure, figure.subplots(rows, columns, squeeze=False, **settings)
 
 
 def band(ax: Axes, x: FloatArray, traces: FloatArray, colour: str, **line: object) -> float:
-    """The median over chains with a band that holds 80 % of them; returns where the line ends."""
+    """The median over chains with a band that contains 80 % of them; returns the end of the line."""
     low, middle, high = np.quantile(traces, (BAND[0], 0.5, BAND[1]), axis=0)
     ax.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
     ax.plot(x, middle, color=colour, **{"linewidth": 1.3} | line)
@@ -62,11 +62,11 @@ def truth_line(ax: Axes, value: float, name: str = "truth") -> None:
 
 
 def names_at_the_right(ax: Axes, labels: Iterable[tuple[float, str, str]], gap: float = 0.085) -> None:
-    """(height, name, colour): names beside the ends of curves, moved apart where they would overlap."""
+    """(height, name, colour): labels at the ends of curves, moved apart where they would overlap."""
     to_fraction, x = ax.transScale + ax.transLimits, ax.get_xlim()[1]
     wanted = sorted((to_fraction.transform((x, height))[1], name, colour) for height, name, colour in labels)
     places = np.clip([place for place, _, _ in wanted], 0.0, 1.0)
-    for _ in range(200):  # push neighbours apart, a little at a time
+    for _ in range(200):  # move neighbours apart step by step
         for i in range(len(places) - 1):
             overlap = gap - (places[i + 1] - places[i])
             if overlap > 1e-6:
@@ -86,7 +86,7 @@ def names_at_the_right(ax: Axes, labels: Iterable[tuple[float, str, str]], gap: 
 
 
 def save(figure: Figure, file: Path) -> None:
-    """A PNG of 256 colours, a third of the size of one in full colour."""
+    """Save as a PNG with 256 colours, a third of the size of one in full colour."""
     raw = io.BytesIO()
     figure.savefig(raw, dpi=RESOLUTION)
     file.parent.mkdir(parents=True, exist_ok=True)

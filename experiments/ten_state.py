@@ -1,4 +1,4 @@
-"""T15 Fig. 4: ten states 2 apart, from K = 3 and K = 30 random ones; and who is first on all synthetic data."""
+"""T15 Fig. 4: ten states 2 apart, from K = 3 and K = 30 random ones; and the ranking on all synthetic data."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -68,7 +68,7 @@ def _traces(results: Results, names: tuple[str, ...]) -> Figure:
 
 
 def _ranking(results: Results) -> Figure:
-    """Sweeps and seconds until the states are right for the first time (rings) and to stay (dots), medians as bars."""
+    """Sweeps and seconds until the number is first correct (rings) and stays correct (dots), medians as bars."""
     groups = {
         "4 states from 10": (four_state.DATA, 10, (*four_state.PAPER, "moves")),
         "10 states from 3": (DATA, 3, (*PAPER, "moves")),
@@ -99,13 +99,13 @@ def _ranking(results: Results) -> Figure:
             ax.tick_params(axis="y", length=0)
         for tick, name in zip(row[0].get_yticklabels(), reversed(names), strict=True):
             tick.set_color(CONTENDERS[name].colour)
-    axes[-1, 0].set_xlabel("sweeps until right: rings first, dots to stay")
-    axes[-1, 1].set_xlabel("seconds of processor time")
+    axes[-1, 0].set_xlabel("sweeps: first correct (rings), stays correct (dots)")
+    axes[-1, 1].set_xlabel("processor seconds")
     return figure
 
 
 def _dots(ax: Axes, values: FloatArray, height: float, **look: object) -> None:
-    """One a seed, and a bar at the median if it is known."""
+    """One dot per seed, and a bar at the median if it is finite."""
     colour = look["edgecolors"] if "edgecolors" in look else look["facecolors"]
     arrived = values[np.isfinite(values)]
     ax.scatter(arrived, np.full(len(arrived), height), s=15, **look)

@@ -13,6 +13,10 @@ SKIP = "<!-- not run -->"  # on a line of its own before a block
 BLOCK = re.compile(rf"^(?P<skip>{re.escape(SKIP)}\s+)?```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 DIRECTIVE = re.compile(r"\{(toctree|eval-rst)\}")
 LINK = re.compile(r"\]\((?!\w+:|#)(?P<target>[^)#\s]+)[^)]*\)")
+CODE = re.compile(r"^```sh\n(.*?)^```$|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
+PATH = re.compile(r"(?<![\w./<-])(?:[\w.-]+/)+[\w.-]*|(?<![\w./<-])[\w-]+\.(?:cff|md|py|toml)\b")
+ROOTS = (ROOT, ROOT / "src", ROOT / "src" / "ihmm")  # where a path in the text may start
+NOT_IN_THE_REPOSITORY = (".venv/", "docs/_build", "runs/", "settings.toml", "src/ihmm/kernels/__pycache__")
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
@@ -44,6 +48,15 @@ def test_the_documentation_builds_without_a_warning(tmp_path):
 def test_every_relative_link_leads_somewhere(page):
     broken = [link for link in LINK.findall(page.read_text("utf-8")) if not (page.parent / link).exists()]
     assert not broken
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "README.md"])
+def test_every_path_that_is_named_exists(name):
+    """In backticks and in shell commands; files that are made while the library is used are left out."""
+    code = " ".join(max(found) for found in CODE.findall((ROOT / name).read_text("utf-8")))
+    paths = {path for path in PATH.findall(code) if not path.startswith(NOT_IN_THE_REPOSITORY)}
+    assert paths
+    assert not {path for path in paths if not any((root / path).exists() for root in ROOTS)}
 
 
 @every_page

@@ -1,9 +1,9 @@
-"""What the runners share. Each runs in an environment that has one library, so nothing but NumPy is imported here.
+"""Shared code of the runners. Each environment contains a single library, so only NumPy is imported here.
 
     python benchmarks/runners/fit_LIBRARY.py DATA.npz SEED RESULT.json
 
-A runner fits the series of a file, judges what it found on those held out, and writes figures. The time of a fit begins
-when everything is imported.
+A runner fits the training series of a file, evaluates the fit on the held-out series, and writes the results. The time
+of a fit excludes imports.
 """
 
 import json
@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-MOST_STATES, PATIENCE, RESTARTS = 15, 3, 3  # of those who choose K by BIC
-SWEEPS, BUDGET = 800, 20.0  # of chains: so many sweeps, or so many seconds if these are over before
+MOST_STATES, PATIENCE, RESTARTS = 15, 3, 3  # of libraries that select K by BIC
+SWEEPS, BUDGET = 800, 20.0  # of chains: number of sweeps, or seconds if that is reached first
 
 
 class Problem(NamedTuple):
     train: np.ndarray  # (sequences, T)
     held_out: np.ndarray  # (sequences, T)
-    n_states: int  # the truth, for those who must be told
+    n_states: int  # the truth, for libraries that must be given it
     seed: int
 
     @property
@@ -34,7 +34,7 @@ class Problem(NamedTuple):
 
 
 class Stopwatch:
-    """Seconds of the clock since it was started, and of the processors: of all threads, and of processes that ended."""
+    """Wall-clock seconds since the start, and processor seconds of all threads and finished child processes."""
 
     def __init__(self) -> None:
         self.clock, self.processors = time.perf_counter(), sum(os.times()[:4])
@@ -53,7 +53,7 @@ def run(fit: Callable[[Problem], dict[str, Any]]) -> None:
 def choose_by_bic(fit: Callable[[int], tuple[float, Any]], least: int = 1) -> tuple[int, Any]:
     """The number of states with the smallest BIC, and its model; `fit` returns BIC and model for a number of states.
 
-    Sizes rise from `least` until PATIENCE of them in a row were no better than the best one before.
+    The number of states increases from `least` until PATIENCE values in a row do not improve on the best.
     """
     best_size, best_bic, best_model = 0, math.inf, None
     for size in range(least, MOST_STATES + 1):
@@ -66,7 +66,7 @@ def choose_by_bic(fit: Callable[[int], tuple[float, Any]], least: int = 1) -> tu
 
 
 class Trace:
-    """How many states own at least 1 % of the steps, and when: sweep by sweep."""
+    """The number of states with at least 1 % of the time steps, and the elapsed time, by sweep."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -90,14 +90,14 @@ class Trace:
 
 
 def log_mean_exp(values: np.ndarray) -> np.ndarray:
-    """Over the first axis: a likelihood averaged over draws."""
+    """Over the first axis: the log of the likelihood averaged over draws."""
     top = values.max(axis=0)
     return top + np.log(np.mean(np.exp(values - top), axis=0))
 
 
 @contextmanager
 def jax_compilations() -> Iterator[dict[str, float]]:
-    """Seconds that JAX spends on compiling: tracing, lowering, and the compiler proper."""
+    """Seconds that JAX spends on compilation: tracing, lowering and compiling."""
     import jax
 
     spent = {"compile_seconds": 0.0}

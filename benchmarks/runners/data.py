@@ -1,6 +1,6 @@
-"""What all libraries are given: series to fit, and fresh ones of the same law to be judged on.
+"""The data given to all libraries: training series, and held-out series from the same model.
 
-python benchmarks/runners/data.py FOLDER        a file for each of `DATA`, and one with the truth
+python benchmarks/runners/data.py FOLDER        writes a file for each of `DATA`, and one with the truth
 """
 
 import json
@@ -18,10 +18,10 @@ from ihmm.datasets import Recording, four_state, ten_state
 from ihmm.emissions.categorical import CategoricalPhi
 from ihmm.emissions.normal_mean import NormalMeanPhi
 
-SYMBOLS = 20  # which the series of "symbols" is cut into, all about as frequent
-FRESH = 1000  # the first seed of the series that are held out
+SYMBOLS = 20  # of the data set "symbols", all about equally frequent
+FRESH = 1000  # first seed of the held-out series
 
-# The law, and how many series of which length to fit and to hold out
+# The simulator, and the number and length of the training and held-out series
 DATA = {
     "four_state": (four_state, (1, 4000), (5, 1000)),
     "ten_state": (ten_state, (1, 4000), (5, 1000)),
@@ -53,13 +53,13 @@ def several(law: Callable[..., Recording], n_series: int, length: int, seed: int
 
 
 def series(recordings: list[Recording], edges: FloatArray | None) -> Array:
-    """(sequences, T): the values, or the numbers of the cells between `edges` they fall into."""
+    """(sequences, T): the values, or their bin indices if `edges` are given."""
     y = np.array([recording.y for recording in recordings])
     return y if edges is None else np.digitize(y, edges)
 
 
 def true_log_likelihood(truth: Recording, y: Array, edges: FloatArray | None) -> float:
-    """Of a series under the parameters it was made with."""
+    """Log-likelihood of a series under the true parameters."""
     n_states = len(truth.means)
     if edges is None:
         emission, phi = ihmm.NormalMean(truth.noise), NormalMeanPhi(truth.means)

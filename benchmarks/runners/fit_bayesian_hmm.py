@@ -1,4 +1,4 @@
-"""bayesian-hmm: an infinite hidden Markov model of symbols, by its beam sampler. It has no score for new series."""
+"""bayesian-hmm: an infinite hidden Markov model for symbols with a beam sampler. It cannot score new series."""
 
 import random
 
@@ -6,7 +6,7 @@ import numpy as np
 from bayesian_hmm import HDPHMM
 from common import Problem, Stopwatch, Trace, run
 
-START = 10  # states
+START = 10  # initial states
 
 
 def fit(problem: Problem) -> dict:

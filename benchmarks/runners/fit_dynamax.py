@@ -1,4 +1,4 @@
-"""dynamax: EM from k-means, restarts side by side in one compiled call, the number of states by BIC."""
+"""dynamax: EM from k-means, restarts vectorised in one compiled call, the number of states by BIC."""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def fit(problem: Problem) -> dict:
 
     watch = Stopwatch()
     with jax_compilations() as compiled:
-        n_states, (hmm, parameters) = choose_by_bic(best_of_restarts, least=2)  # it has no model of one state
+        n_states, (hmm, parameters) = choose_by_bic(best_of_restarts, least=2)  # it has no one-state model
     spent = watch.read() | compiled
     return spent | {"n_states": n_states, "held_out": np.asarray(score(hmm, parameters, held_out)).tolist()}
 

@@ -1,4 +1,4 @@
-"""hmmlearn: maximum likelihood by EM, best of some restarts, the number of states by BIC."""
+"""hmmlearn: maximum likelihood by EM, best of several restarts, the number of states by BIC."""
 
 import logging
 
@@ -7,7 +7,7 @@ from hmmlearn.hmm import CategoricalHMM, GaussianHMM
 
 
 def fit(problem: Problem) -> dict:
-    logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # it warns of every fit that has not converged
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # it warns about every fit that has not converged
     kind = CategoricalHMM if problem.symbols else GaussianHMM
     X, lengths = problem.train.reshape(-1, 1), [problem.train.shape[1]] * len(problem.train)
 

@@ -1,4 +1,4 @@
-"""ihmm: the estimator as it comes; and one chain of it, watched sweep by sweep in a process of its own."""
+"""ihmm: the estimator with its defaults; and a single chain, recorded sweep by sweep in its own process."""
 
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -10,7 +10,7 @@ from ihmm.model import model_for
 
 
 def fit(problem: Problem) -> dict:
-    with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # so that neither has loaded kernels for the other
+    with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # neither may use kernels loaded by the other
         watched = fresh.submit(watch_a_chain, problem).result()
     watch = Stopwatch()
     hmm = estimator(problem).fit(list(problem.train))

@@ -1,8 +1,8 @@
-"""jax-moseq: a truncated sticky HDP-HMM with normal emissions, put together from its functions.
+"""jax-moseq: a truncated sticky HDP-HMM with Gaussian emissions, assembled from its functions.
 
-Its own model is autoregressive and does not take a single column: it counts lags as columns of [A b] over rows, which
-are two where there is one. What a sweep of `arhmm.resample_model` does is done here with the same functions, the
-regression being on a constant alone. α, κ and γ stay as they are set: it has no priors on them.
+Its own model is autoregressive and does not support a single column: it infers the number of lags as the columns of [A
+b] divided by its rows, which gives two instead of one. A sweep of `arhmm.resample_model` is reproduced here with the
+same functions, with a regression on a constant only. α, κ and γ are fixed: the library has no priors for them.
 """
 
 from functools import partial
@@ -16,13 +16,13 @@ from jax_moseq.models.arhmm.gibbs import _resample_regression_params
 from jax_moseq.utils.distributions import sample_hmm_stateseq
 from jax_moseq.utils.transitions import init_hdp_transitions, resample_hdp_transitions
 
-STATES = 20  # where it is truncated
-PRIOR = {"alpha": 1.0, "kappa": 3.0, "gamma": 1.0}  # states stay for about four steps, as they do in these data
-EVERY = 10  # one sweep in so many of the second half is kept to judge by
+STATES = 20  # truncation level
+PRIOR = {"alpha": 1.0, "kappa": 3.0, "gamma": 1.0}  # dwell times of about four time steps, as in these data
+EVERY = 10  # thinning of the second half for the evaluation
 
 
 def fit(problem: Problem) -> dict:
-    jax.config.update("jax_enable_x64", True)  # it asks for that
+    jax.config.update("jax_enable_x64", True)  # the library requires it
     x = jnp.asarray(problem.train)
     mask = jnp.ones(x.shape)
     emission = base_measure(problem.train)
@@ -46,7 +46,7 @@ def fit(problem: Problem) -> dict:
 
 
 def base_measure(y: np.ndarray) -> tuple:
-    """ν, S, M and K of a normal-inverse-Wishart law: means as wide as the data, noise of about a tenth of them."""
+    """ν, S, M and K of a normal–inverse-Wishart prior: means as spread as the data, noise about a tenth of that."""
     spread = y.var()
     return 3, jnp.array([[0.01 * spread]]), jnp.array([[y.mean()]]), jnp.array([[100.0]])
 
@@ -71,7 +71,7 @@ def resample_z(key, x, rows, phi):
 
 @jax.jit
 def score(y, rows, phi):
-    """log p(y) of every sequence; like the library itself it begins in any state with the same probability."""
+    """log p(y) of every sequence; the initial distribution is uniform, as in the library itself."""
     initial = jnp.full(STATES, 1 / STATES)
     return jax.vmap(lambda table: hmm_filter(initial, rows, table).marginal_loglik)(log_density(y, phi))
 

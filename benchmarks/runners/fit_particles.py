@@ -1,7 +1,8 @@
-"""particles: its particle Gibbs for a hidden Markov model of as many states as there are, which it must be told.
+"""particles: its particle Gibbs for a hidden Markov model with a given number of states.
 
-It has one series at a time, states by bootstrap particles and backward sampling, and leaves the parameters to its user:
-here means, variances and rows come from their conjugate laws. Means begin at quantiles of the data.
+It supports a single series, samples states by a bootstrap filter and backward sampling, and leaves the parameter
+updates to the user: here means, variances and rows are drawn from their conjugate posteriors. Means start at quantiles
+of the data.
 """
 
 import numpy as np
@@ -9,12 +10,12 @@ from common import Problem, Stopwatch, Trace, log_mean_exp, run
 from particles import distributions, hmm, mcmc
 
 PARTICLES = 10
-EVERY = 10  # one sweep in so many of the second half is kept to judge by
+EVERY = 10  # thinning of the second half for the evaluation
 
 
 def fit(problem: Problem) -> dict:
     if len(problem.train) > 1:
-        raise ValueError("particles.mcmc.ParticleGibbs takes one series only")
+        raise ValueError("particles.mcmc.ParticleGibbs supports one series only")
     np.random.seed(problem.seed)  # noqa: NPY002, its own generator
     y, n_states = problem.train[0], problem.n_states
     watch = Stopwatch()
@@ -34,7 +35,7 @@ def fit(problem: Problem) -> dict:
 
 
 class Gibbs(mcmc.ParticleGibbs):
-    """With θ = (means, standard deviations, rows end to end)."""
+    """With θ = (means, standard deviations, flattened rows)."""
 
     def __init__(self, y, n_states):
         self.n_states, self.spread, self.center = n_states, y.var(), y.mean()
@@ -55,7 +56,7 @@ class Gibbs(mcmc.ParticleGibbs):
         return new
 
     def normal(self, y):
-        """Mean and standard deviation from a normal-inverse-gamma law about as wide as the data."""
+        """Mean and standard deviation from a normal–inverse-gamma posterior with a prior as spread as the data."""
         n, strength = len(y), 0.01
         mean = (strength * self.center + y.sum()) / (strength + n)
         rate = 0.01 * self.spread + 0.5 * (np.sum(y**2) + strength * self.center**2 - (strength + n) * mean**2)
@@ -69,7 +70,7 @@ class Model(hmm.GaussianHMM):
 
 
 class Vector(distributions.ProbDist):
-    """Says how many numbers a parameter has; it is never drawn from."""
+    """Declares the size of a parameter; it is never sampled."""
 
     dtype = "float64"
 

@@ -285,7 +285,7 @@ def test_forecasts_go_on_from_the_last_values(oscillators):
     assert np.median(np.abs(ahead.y[:, 0] - expected[end])) < 0.5
     assert hmm.forecast(3).y.shape == (80, 3)
     for short in (np.array([1.0]), np.array([1.0, 2.0, NAN])):
-        with pytest.raises(ValueError, match=r"goes on from the last 2 value\(s\) of a sequence"):
+        with pytest.raises(ValueError, match=r"continues from the last 2 value\(s\) of a sequence"):
             hmm.forecast(3, short)
     assert hmm.sample(6)[0].shape == (6, 1)
 

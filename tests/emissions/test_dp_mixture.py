@@ -395,5 +395,5 @@ def test_components_must_be_emissions():
 
 
 def test_it_cannot_be_integrated_out():
-    with pytest.raises(TypeError, match="DirectAssignment integrates φ out, which DPMixture does not offer"):
+    with pytest.raises(TypeError, match="DirectAssignment integrates φ out, which DPMixture does not support"):
         ihmm.sample(ihmm.Model(EMISSION), Y, sampler=ihmm.DirectAssignment(), progress=False)

@@ -111,7 +111,7 @@ def test_parameters_must_be_positive(name, bad):
 
 
 def test_direct_assignment_says_what_to_do_instead():
-    with pytest.raises(TypeError, match=r"which StudentT does not offer .* use ParticleGibbs or Beam"):
+    with pytest.raises(TypeError, match=r"which StudentT does not support .* use ParticleGibbs or Beam"):
         ihmm.sample(ihmm.Model(StudentT()), Y, sampler=ihmm.DirectAssignment())
 
 

@@ -121,7 +121,7 @@ def test_a_strength_may_be_zero_but_not_less():
 
 
 def test_direct_assignment_says_what_to_do_instead():
-    with pytest.raises(TypeError, match=r"which VonMises does not offer .* use ParticleGibbs or Beam"):
+    with pytest.raises(TypeError, match=r"which VonMises does not support .* use ParticleGibbs or Beam"):
         ihmm.sample(ihmm.Model(VonMises()), Y, sampler=ihmm.DirectAssignment())
 
 

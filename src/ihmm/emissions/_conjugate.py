@@ -8,7 +8,7 @@ import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi, Statistics
 from ihmm.emissions._parameters import fields, rebuild
-from ihmm.emissions._protocol import ConjugateEmission, Emission
+from ihmm.emissions._protocol import Emission
 
 # Methods that define the law of an emission. If a subclass overrides one of them, what its parent class says about
 # conjugacy no longer holds.
@@ -68,7 +68,7 @@ def conjugate(emission: Emission, y: Array) -> Conjugate | None:
     """
     kind = type(emission)
     owner = next((base for base in kind.__mro__ if "conjugate" in vars(base)), None)
-    if owner in (None, Emission, ConjugateEmission):
+    if owner in (None, Emission):
         return None
     if any(getattr(kind, name, None) is not getattr(owner, name, None) for name in LAW):
         return None

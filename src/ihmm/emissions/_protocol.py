@@ -119,9 +119,7 @@ class Emission(Protocol):
 
 
 class ConjugateEmission(Emission, Protocol):
-    """An emission whose parameter can be integrated out."""
-
-    def conjugate(self, y: Array) -> "Conjugate | None": ...
+    """An emission whose parameter can be integrated out: it implements `conjugate`, and a marginal likelihood."""
 
     def log_evidence(self, y: Array) -> float:
         """log ∫ Π_t f(y_t | φ) H(dφ): the marginal likelihood of all of y under a single state."""
