@@ -140,7 +140,7 @@ def seconds_of_a_sweep(lengths: list[int]) -> float:
 
 def messages() -> None:
     """Bytes sent to a worker for its part of a sweep, and received from it."""
-    print("\nBytes per worker and sweep: parameters sent; counts and the statistics of each chunk received")
+    print("\nBytes per worker and sweep: parameters sent; counts and the statistics of each piece received")
     for n_columns, n_states in [(1, 8), (1, 64), (1, 256), (3, 64), (10, 64)]:
         sent = Traffic.of(*prepare([200 * n_states], n_states, n_columns))
         name = f"K = {n_states:3d}, " + ("Gaussian means" if n_columns == 1 else f"Gaussian rows of {n_columns}")

@@ -412,7 +412,7 @@ def test_one_feature_is_a_series_of_numbers(y):
 def test_samplers_that_integrate_parameters_out_need_complete_rows_or_independent_columns():
     y = some_rows(2, 20, seed=4, hidden=0.3)
     settings = {"sampler": ihmm.DirectAssignment(), "draws": 3, "tune": 3, "chains": 1, "progress": False}
-    with pytest.raises(ValueError, match="single values of a row are missing.*use ParticleGibbs"):
+    with pytest.raises(ValueError, match=r"single values of a row are missing.*use ParticleGibbs"):
         ihmm.sample(ihmm.Model(FULL), y, **settings)
     ihmm.sample(ihmm.Model(DIAGONAL), y, **settings)
     ihmm.sample(ihmm.Model(FULL), some_rows(2, 20, seed=4), **settings)

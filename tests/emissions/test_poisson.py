@@ -102,9 +102,7 @@ def test_a_rate_is_never_zero():
 
 @pytest.mark.parametrize("bad", [-1, 1.5, np.inf, 1e17])
 def test_values_that_are_no_counts_are_refused_and_found(bad):
-    with pytest.raises(
-        ValueError, match=r"sequence 1: Poisson expects non-negative whole numbers, .* at t = 2 \(1 such values\)"
-    ):
+    with pytest.raises(ValueError, match=r"sequence 1: Poisson expects non-negative .* at t = 2 \(1 such values\)"):
         ihmm.Model(EMISSION).observe([[0, 1], [0.0, 3.0, bad]])
 
 
