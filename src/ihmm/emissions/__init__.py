@@ -1,5 +1,6 @@
 """Families of emissions: one file each, all behind the same protocol."""
 
+from ihmm.emissions._conjugate import Compiled, Conjugate
 from ihmm.emissions._protocol import ConjugateEmission, Emission
 from ihmm.emissions._slice import slice_step
 from ihmm.emissions.autoregressive import Autoregressive
@@ -19,6 +20,8 @@ __all__ = [
     "Autoregressive",
     "Bernoulli",
     "Categorical",
+    "Compiled",
+    "Conjugate",
     "ConjugateEmission",
     "DPMixture",
     "Emission",
