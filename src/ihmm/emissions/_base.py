@@ -128,7 +128,7 @@ class Emission(Protocol):
 class Collapsed(NamedTuple):
     """Observations and prior of a conjugate family as compiled code reads them."""
 
-    family: str  # a name that `ihmm.samplers.direct_assignment.FAMILIES` knows, or "product"
+    family: str  # a name in `ihmm.kernels.families.dispatch.NUMBERS`, or "product"
     prior: FloatArray
     values: FloatArray  # (T,), (T, D) for families of rows, (T, D, 1) for products
     size: int  # numbers that hold a state's sufficient statistics

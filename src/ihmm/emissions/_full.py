@@ -251,7 +251,7 @@ def draw_root(rng: np.random.Generator, dof: FloatArray, root: FloatArray) -> Fl
 
 
 def rows_prior(mean: FloatArray, strength: float, dof: float, scale: FloatArray, given: int = 0) -> FloatArray:
-    """The prior as `kernels.rows` reads it, if the first so many columns are given and the others depend on them."""
+    """The prior as `kernels.families.full_normal` reads it; the first `given` columns are covariates."""
     size, root = len(mean), cholesky(scale).T
     log_scale, log_given = log_det(root[given:, given:]), log_det(root[:given, :given])
     numbers = np.repeat([[strength], [dof], [given], [float(log_scale)], [float(log_given)]], size, axis=1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm import _checks
+from ihmm.kernels.conditionals import Concentrations
 from ihmm.kernels.split_merge import split_and_merge
 from ihmm.model import Data, Hyper, Model
 from ihmm.moves._base import MoveInfo, passes_over
@@ -60,13 +61,10 @@ class SplitMerge:
         n_states, n_split, n_merged = split_and_merge(
             new_stream(rng),
             compiled_family(collapsed),
-            collapsed.prior,
-            collapsed.size,
-            collapsed.values,
+            Concentrations(*hyper),
             data.offsets,
             states,
             beta,
-            *hyper,
             len(path.beta) - 1,
             self.n_particles,
             attempts,

@@ -6,35 +6,31 @@ import numpy as np
 
 from ihmm._typing import IntArray
 from ihmm.emissions._base import Collapsed, provides
-from ihmm.kernels import direct, rows
+from ihmm.kernels import direct
+from ihmm.kernels.conditionals import Concentrations
 from ihmm.kernels.counts import compact, count_transitions
+from ihmm.kernels.families import CompiledFamily, gather_statistics
+from ihmm.kernels.families.dispatch import NUMBERS
 from ihmm.model import Data, Draw, Model
 from ihmm.samplers._base import PassInfo, Path, sequence_starts
 from ihmm.sticks import new_stream, total_states
 
-FAMILIES = {
-    "normal_mean": direct.NORMAL_MEAN,
-    "normal": direct.NORMAL,
-    "categorical": direct.CATEGORICAL,
-    "poisson": direct.POISSON,
-    "diagonal_normal": rows.DIAGONAL,
-    "full_normal": rows.FULL,
-    "bernoulli": rows.BERNOULLI,
-    "multinomial": rows.MULTINOMIAL,
-}
 SPARE = 16  # new states that fit before the arrays must grow
 
 
-def compiled_family(collapsed: Collapsed) -> int | IntArray:
-    """The number of a family, or the table of a product, as described in `ihmm.kernels.direct`."""
+def compiled_family(collapsed: Collapsed) -> CompiledFamily:
+    """A conjugate family and the observations, as described in `ihmm.kernels.families`."""
+    family: int | IntArray
     if not collapsed.parts:
-        return FAMILIES[collapsed.family]
-    return np.array(
-        [
-            [FAMILIES[name], of_rows, columns.start, columns.stop, statistics.start, statistics.stop]
-            for name, of_rows, columns, statistics in collapsed.parts
-        ]
-    )
+        family = NUMBERS[collapsed.family]
+    else:
+        family = np.array(
+            [
+                [NUMBERS[name], of_rows, columns.start, columns.stop, statistics.start, statistics.stop]
+                for name, of_rows, columns, statistics in collapsed.parts
+            ]
+        )
+    return CompiledFamily(family, collapsed.prior, collapsed.values, collapsed.size)
 
 
 @dataclass(frozen=True)
@@ -59,10 +55,9 @@ class DirectAssignment:
     def resample_states(self, rng: np.random.Generator, data: Data, model: Model, draw: Draw) -> tuple[Path, PassInfo]:
         collapsed = model.collapsed(data)
         assert collapsed is not None  # see `check`
-        family = compiled_family(collapsed)
+        compiled = compiled_family(collapsed)
         sequence = sequence_starts(data.offsets)
-        hyper = draw.hyper
-        mass = (hyper.concentration, hyper.alpha, hyper.kappa)
+        concentrations, n_total = Concentrations(*draw.hyper), total_states(model.prior)
         stream = new_stream(rng)
 
         states, beta, n_states = draw.states.copy(), draw.transitions.beta, draw.n_states
@@ -72,23 +67,10 @@ class DirectAssignment:
             beta = np.concatenate([beta[:-1], np.zeros(capacity + 1 - len(beta)), beta[-1:]])
             counts = count_transitions(states, data.offsets, capacity)
             visits = counts.sum(axis=0)
-            statistics = np.zeros((capacity, collapsed.size))
-            direct.gather_statistics(family, statistics, collapsed.values, states)
+            statistics = np.zeros((capacity, compiled.size))
+            gather_statistics(compiled.family, statistics, compiled.values, states)
             t = direct.reassign(
-                t,
-                stream,
-                family,
-                collapsed.prior,
-                collapsed.values,
-                sequence,
-                states,
-                counts,
-                visits,
-                statistics,
-                beta,
-                hyper.gamma,
-                mass,
-                total_states(model.prior),
+                t, stream, compiled, concentrations, n_total, sequence, states, counts, visits, statistics, beta
             )
             n_states = capacity
 
