@@ -20,8 +20,8 @@ def remove_stale_kernels(folder: Path) -> None:
     numba recompiles a cached function when its own file changes, but not when a function it calls, in another file,
     does: the caller would go on running the old callee, and the tests would judge code that is no longer there.
     """
-    sources = list(folder.glob("*.py"))
-    compiled = [*folder.glob("__pycache__/*.nbi"), *folder.glob("__pycache__/*.nbc")]
+    sources = list(folder.rglob("*.py"))
+    compiled = [*folder.rglob("*.nbi"), *folder.rglob("*.nbc")]
     if sources and max(map(_modified, sources)) > min(map(_modified, compiled), default=sys.maxsize):
         for file in compiled:
             file.unlink(missing_ok=True)

@@ -12,7 +12,8 @@ from scipy.special import gammaln
 import ihmm
 from ihmm.emissions import Autoregressive, MultivariateNormal
 from ihmm.emissions.choose import choose
-from ihmm.kernels import direct, rows
+from ihmm.kernels import families
+from ihmm.kernels.families.dispatch import FULL_NORMAL
 from ihmm.store import _decode, _encode
 from reference.verdicts import assert_follows, assert_mean
 
@@ -170,13 +171,13 @@ def test_compiled_code_predicts_in_turn_what_the_evidence_says_at_once(order, si
     statistic = np.zeros(compiled.size)
     in_turn = 0.0
     for t in [*range(10), 0, 4]:  # two of them twice: then they are taken away again
-        in_turn += direct.log_predictive(rows.FULL, prior, statistic, values, t)
-        direct.change_statistics(rows.FULL, statistic, values, t, 1.0)
+        in_turn += families.log_predictive(FULL_NORMAL, prior, statistic, values, t)
+        families.change_statistics(FULL_NORMAL, statistic, values, t, 1.0)
     assert in_turn == pytest.approx(emission.log_evidence(values[[0, 1, 2, 4, 5, 6, 7, 8, 9, 0, 4]]), rel=1e-8)
     for t in (0, 4):
-        direct.change_statistics(rows.FULL, statistic, values, t, -1.0)
+        families.change_statistics(FULL_NORMAL, statistic, values, t, -1.0)
     known = np.delete(values, 3, axis=0)
-    at_once = rows.log_evidence(rows.FULL, prior, statistic) - 0.5 * 9 * size * np.log(np.pi)
+    at_once = families.log_evidence(FULL_NORMAL, prior, statistic) - 0.5 * 9 * size * np.log(np.pi)
     assert at_once == pytest.approx(emission.log_evidence(known), rel=1e-8)
 
 

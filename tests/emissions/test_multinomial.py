@@ -9,7 +9,7 @@ from scipy import stats
 import ihmm
 from ihmm.emissions import Multinomial
 from ihmm.emissions.multinomial import MultinomialPhi
-from ihmm.kernels import rows
+from ihmm.kernels.counts import log_rise
 from reference.verdicts import assert_follows, assert_frequencies
 
 QUICK = settings(max_examples=50, deadline=None, derandomize=True)
@@ -80,7 +80,7 @@ def test_millions_are_counted_exactly():
 @pytest.mark.parametrize("x", [0.3, 17.0, 4e9])
 def test_rising_factorials_keep_their_precision(x, y):
     expected = np.log(x + np.arange(int(y))).sum()
-    assert rows.log_rise(x, y) == pytest.approx(expected, rel=1e-12, abs=1e-7)
+    assert log_rise(x, y) == pytest.approx(expected, rel=1e-12, abs=1e-7)
 
 
 def test_fifty_categories_some_of_them_never_seen():

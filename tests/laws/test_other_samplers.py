@@ -92,8 +92,8 @@ class TestTheLawTestsCanFail:
         """As if every step were the last of its sequence."""
         reassign = direct.reassign
 
-        def forgetful(t, stream, family, prior, values, sequence, *rest):
-            return reassign(t, stream, family, prior, values, np.arange(len(values)), *rest)
+        def forgetful(t, stream, compiled, concentrations, n_total, sequence, *rest):
+            return reassign(t, stream, compiled, concentrations, n_total, np.arange(len(sequence)), *rest)
 
         monkeypatch.setattr(direct, "reassign", forgetful)
         result = partition_test(self.model, self.series, ihmm.DirectAssignment(), sweeps=10_000, seed=1)

@@ -11,11 +11,11 @@ import ihmm
 from ihmm.chain import MOVES
 from ihmm.emissions._parameters import size
 from ihmm.gibbs import initial_draw, sweep
-from ihmm.kernels import direct
 from ihmm.kernels import greedy as kernels
+from ihmm.kernels.conditionals import Concentrations
 from ihmm.kernels.counts import count_transitions
-from ihmm.kernels.direct import gather_statistics
-from ihmm.kernels.rows import CHOICE
+from ihmm.kernels.families import CompiledFamily, gather_statistics, log_predictive
+from ihmm.kernels.families.dispatch import CHOICE
 from ihmm.model import Hyper
 from ihmm.moves import greedy
 from ihmm.samplers import StateUpdate
@@ -23,6 +23,7 @@ from reference.cases import COLUMNS, EMISSIONS
 
 GREEDY = tuple(move for move in MOVES if isinstance(move, ihmm.GreedySplitMerge))
 HYPER = Hyper(gamma=1.7, concentration=2.5, stickiness=0.4)
+CONCENTRATIONS = Concentrations(*HYPER)
 FAMILIES = EMISSIONS | COLUMNS
 every_family = pytest.mark.parametrize(("emission", "series"), FAMILIES.values(), ids=FAMILIES)
 
@@ -54,9 +55,7 @@ def test_the_gain_of_a_merge_is_the_change_of_the_joint_probability(emission, se
     gather_statistics(compiled.family, statistics, compiled.values, states)
     counts = count_transitions(states, data.offsets, 4)
     for a, b in itertools.combinations(range(4), 2):
-        gain = kernels.merge_gain(
-            compiled.family, compiled.prior, statistics, counts, beta[:-1], *HYPER, np.ones(4, bool), a, b
-        )
+        gain = kernels.merge_gain(compiled, CONCENTRATIONS, statistics, counts, beta[:-1], np.ones(4, bool), a, b)
         merged = np.unique(np.where(states == b, a, states), return_inverse=True)[1]
         weights = np.delete(beta, b)
         weights[a] = beta[a] + beta[b]
@@ -71,17 +70,15 @@ def test_choices_between_two_states_are_judged_as_if_all_were_listed(emission, s
     states = np.array([0, 1, 1, 2, 0, 1, 0])  # between 0 and 1, at all steps but one
     beta = np.array([0.3, 0.4, 0.2])
     compiled = emission.conjugate(data.y).compiled
-    family = compiled.family
-    statistics = np.zeros((3, compiled.size))
-    gather_statistics(family, statistics, compiled.values, states)
+    family, prior, values, size = compiled
+    statistics = np.zeros((3, size))
+    gather_statistics(family, statistics, values, states)
     counts = count_transitions(states, data.offsets, 3)
     rows = counts + HYPER.alpha * beta
     rows[0] = counts[0] + HYPER.concentration * beta
     rows[1:] += HYPER.kappa * np.eye(3)
     rows = rows / (counts.sum(axis=1, keepdims=True) + HYPER.concentration)
-    density = np.array(
-        [[direct.log_predictive(family, compiled.prior, s, compiled.values, t) for s in statistics] for t in range(7)]
-    )
+    density = np.array([[log_predictive(family, prior, s, values, t) for s in statistics] for t in range(7)])
 
     def log_probability(path):
         total = density[np.arange(7), path].sum()
@@ -95,10 +92,7 @@ def test_choices_between_two_states_are_judged_as_if_all_were_listed(emission, s
         path[states != 2] = choice
         listed[tuple(path)] = log_probability(path)
     expected = listed[tuple(states)] - logsumexp(list(listed.values()))
-    found = kernels.log_choices(
-        family, compiled.prior, compiled.values, data.offsets, states, statistics, counts, beta, HYPER.concentration,
-        HYPER.stickiness, 0, 1,
-    )  # fmt: skip
+    found = kernels.log_choices(compiled, CONCENTRATIONS, data.offsets, states, statistics, counts, beta, 0, 1)
     assert found == pytest.approx(expected, abs=1e-9)
 
 
@@ -274,8 +268,8 @@ def test_a_stand_in_is_judged_by_the_best_of_its_parameters():
         fit = sum(table[states == k].sum(axis=0).max() - np.log(7) for k in range(len(beta) - 1))
         return log_joint(ihmm.Model(NoEvidence()), data, states, beta) + fit
 
-    alive = np.ones(4, bool)
-    gain = kernels.merge_gain(CHOICE, np.zeros((1, 1)), statistics, counts, beta[:-1], *HYPER, alive, 1, 3)
+    compiled, alive = CompiledFamily(CHOICE, np.zeros((1, 1)), table, 8), np.ones(4, bool)
+    gain = kernels.merge_gain(compiled, CONCENTRATIONS, statistics, counts, beta[:-1], alive, 1, 3)
     weights = np.delete(beta, 3)
     weights[1] = beta[1] + beta[3]
     change = log_joint_of_choice(np.where(states == 3, 1, states), weights) - log_joint_of_choice(states, beta)

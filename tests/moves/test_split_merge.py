@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 import ihmm
 from ihmm.gibbs import sweep
 from ihmm.kernels import split_merge
+from ihmm.kernels.conditionals import Concentrations
 from ihmm.model import Hyper
 from ihmm.samplers import StateUpdate
 from ihmm.sticks import new_stream
@@ -47,24 +48,24 @@ def test_the_estimate_is_the_sum_over_all_ways_to_split(emission, series, length
         if split[i] == 0 and split[j] == 2:
             joint = log_joint(model, data, split, np.array([share[0], beta[1], share[1], beta[2]]), HYPER)
             # Jacobian, density of the balance, and the pick of j
-            joint += np.log(share.prod() / share.sum() * (split_merge.MOST - split_merge.LEAST))
+            joint += np.log(share.prod() / share.sum() * (split_merge.MAX_LOG_ODDS - split_merge.MIN_LOG_ODDS))
             ratios.append(joint - merged + np.log(2 * len(union) / (3 * sum(sides))))
     expected = logsumexp(ratios)
 
-    compiled = data.conjugate.compiled
+    compiled, concentrations = data.conjugate.compiled, Concentrations(*HYPER)
+    attempt = split_merge.Attempt(False, 0, 2, i, j, share)
     begins = np.isin(np.arange(9), data.offsets)
-    start = np.log(HYPER.gamma * (split_merge.MOST - split_merge.LEAST) * 2 / 3)
+    start = np.log(HYPER.gamma * (split_merge.MAX_LOG_ODDS - split_merge.MIN_LOG_ODDS) * 2 / 3)
     stream, found = new_stream(rng), []
     for _ in range(4000):
-        ratio, _, _, known = split_merge.choose(
-            stream, compiled.family, compiled.prior, compiled.size, compiled.values, begins, states,
-            np.append(beta[:2], 0.0), HYPER.concentration, HYPER.stickiness, 2, 3, share, False, 0, 2, i, j, start,
-            -np.inf, np.inf,
+        ratio, _, _, known = split_merge.choose_sides(
+            stream, compiled, concentrations, begins, states, np.append(beta[:2], 0.0), 2, 3, attempt, start,
+            (-np.inf, np.inf),
         )  # fmt: skip
         assert sorted(known) == union.tolist()
         found.append(ratio)
     weights = np.exp(np.array(found) - expected)
-    stopped = ~((np.array(found) >= split_merge.HOPELESS) & (np.array(found) <= split_merge.CERTAIN))
+    stopped = ~((np.array(found) >= split_merge.STOP_BELOW) & (np.array(found) <= split_merge.STOP_ABOVE))
     assert not stopped.any(), "the series should leave everything open"
     assert weights.mean() == pytest.approx(1.0, abs=4 * weights.std() / np.sqrt(len(weights)))
 

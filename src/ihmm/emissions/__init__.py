@@ -1,6 +1,6 @@
 """Families of emissions: one file each, all behind the same protocol."""
 
-from ihmm.emissions._conjugate import Compiled, Conjugate
+from ihmm.emissions._conjugate import Conjugate
 from ihmm.emissions._protocol import ConjugateEmission, Emission
 from ihmm.emissions._slice import slice_step
 from ihmm.emissions.autoregressive import Autoregressive
@@ -15,12 +15,13 @@ from ihmm.emissions.normal_mean import NormalMean
 from ihmm.emissions.poisson import Poisson
 from ihmm.emissions.student_t import StudentT
 from ihmm.emissions.von_mises import VonMises
+from ihmm.kernels.families import CompiledFamily
 
 __all__ = [
     "Autoregressive",
     "Bernoulli",
     "Categorical",
-    "Compiled",
+    "CompiledFamily",
     "Conjugate",
     "ConjugateEmission",
     "DPMixture",

@@ -2,28 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi, Statistics
 from ihmm.emissions._parameters import fields, rebuild
 from ihmm.emissions._protocol import Emission
+from ihmm.kernels.families import CompiledFamily
 
 # Methods that define the law of an emission. If a subclass overrides one of them, what its parent class says about
 # conjugacy no longer holds.
 LAW = ("log_density", "log_density_at", "log_marginal", "sample_prior", "log_prior", "resample", "update", "with_past")
 
 Summed = TypeVar("Summed", bound=tuple[Any, ...])
-
-
-class Compiled(NamedTuple):
-    """Data and prior of a conjugate family as compiled code reads them; see `ihmm.kernels.families`."""
-
-    family: int | IntArray  # the number of a family, or the table of a product
-    prior: FloatArray
-    values: FloatArray  # (T,), (T, D) for families of rows, (T, D, 1) for products; NaN where uninformative
-    size: int  # length of the array that holds a state's sufficient statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +46,7 @@ class Conjugate:
     draw: Callable[[np.random.Generator, Statistics], Phi]
     log_likelihood: Callable[[Statistics, Phi], float]
     log_evidence: Callable[[Array], float]
-    compiled: Compiled | None = None
+    compiled: CompiledFamily | None = None
 
     def without_compiled(self) -> "Conjugate":
         """The same without the data that compiled code reads."""

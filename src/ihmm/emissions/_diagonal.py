@@ -8,10 +8,10 @@ import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions import normal
-from ihmm.emissions._conjugate import Compiled, Conjugate
+from ihmm.emissions._conjugate import Conjugate
 from ihmm.emissions._parameters import take
 from ihmm.emissions.normal import Moments, Normal, NormalPhi, combine_moments, log_normal_given
-from ihmm.kernels import rows
+from ihmm.kernels.families import CompiledFamily, dispatch
 
 
 class DiagonalPhi(NamedTuple):
@@ -67,7 +67,9 @@ class DiagonalNormal:
 
     def conjugate(self, y: FloatArray) -> Conjugate:
         prior = np.array([[column.mean, column.strength, column.shape, column.rate] for column in self.columns])
-        compiled = Compiled(rows.DIAGONAL, np.ascontiguousarray(prior.T), y, size=1 + 3 * len(self.columns))
+        compiled = CompiledFamily(
+            dispatch.DIAGONAL_NORMAL, np.ascontiguousarray(prior.T), y, size=1 + 3 * len(self.columns)
+        )
         return Conjugate(statistics, combine_moments, self._draw, log_likelihood, self.log_evidence, compiled)
 
     def _draw(self, rng: np.random.Generator, statistics: Moments) -> DiagonalPhi:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
-from ihmm.emissions._conjugate import Compiled, Conjugate
+from ihmm.emissions._conjugate import Conjugate
 from ihmm.emissions._matrices import cholesky, log_det, log_multigamma
 from ihmm.emissions._protocol import Emission
 from ihmm.emissions._scatter import (
@@ -23,7 +23,7 @@ from ihmm.emissions._scatter import (
     visited,
 )
 from ihmm.emissions.normal import LOG_2PI
-from ihmm.kernels import rows as families
+from ihmm.kernels.families import CompiledFamily, dispatch
 
 BLOCK = 1 << 17  # numbers whitened at a time, so that they fit in the cache
 # Below this number of multiplications BLAS does not start threads, which would compete with those of the chains
@@ -141,7 +141,7 @@ class FullNormal:
             return None
         size = len(self.mean)
         prior = rows_prior(self.mean, self.strength, self.dof, self.scale)
-        compiled = Compiled(families.FULL, prior, y, size=3 + size + 2 * size**2)
+        compiled = CompiledFamily(dispatch.FULL_NORMAL, prior, y, size=3 + size + 2 * size**2)
         return Conjugate(scatter, combine_scatters, self._draw, log_likelihood, self.log_evidence, compiled)
 
     def _draw(self, rng: np.random.Generator, statistics: Scatter) -> FullPhi:

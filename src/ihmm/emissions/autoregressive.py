@@ -18,7 +18,7 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
-from ihmm.emissions._conjugate import Compiled, Conjugate
+from ihmm.emissions._conjugate import Conjugate
 from ihmm.emissions._full import BLOCK, SMALL
 from ihmm.emissions._matrices import cholesky, log_det, log_multigamma
 from ihmm.emissions._protocol import ConjugateEmission, Emission
@@ -35,7 +35,7 @@ from ihmm.emissions._scatter import (
 from ihmm.emissions._validation import LARGEST, is_covariance, plain, real_rows
 from ihmm.emissions.multivariate_normal import Numbers
 from ihmm.emissions.normal import LOG_2PI
-from ihmm.kernels import rows as families
+from ihmm.kernels.families import CompiledFamily, dispatch
 
 
 class AutoregressivePhi(NamedTuple):
@@ -215,7 +215,7 @@ class Autoregressive(ConjugateEmission):
 
     def conjugate(self, y: FloatArray) -> Conjugate:
         prior, width = rows_prior(self._center, self.strength, self._dof, self._scale, self._past), y.shape[1]
-        compiled = Compiled(families.FULL, prior, y, size=3 + width + 2 * width**2)
+        compiled = CompiledFamily(dispatch.FULL_NORMAL, prior, y, size=3 + width + 2 * width**2)
         return Conjugate(scatter, combine_scatters, self._draw_given, self._log_likelihood, self.log_evidence, compiled)
 
     def _draw_given(self, rng: np.random.Generator, statistics: Scatter) -> AutoregressivePhi:

@@ -10,9 +10,9 @@ from scipy.special import betaln
 from ihmm import _checks
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._conjugate import Compiled, Conjugate, add, sums_by_state
+from ihmm.emissions._conjugate import Conjugate, add, sums_by_state
 from ihmm.emissions._protocol import ConjugateEmission, Emission
-from ihmm.kernels import rows
+from ihmm.kernels.families import CompiledFamily, dispatch
 
 
 class BernoulliPhi(NamedTuple):
@@ -93,7 +93,7 @@ class Bernoulli(ConjugateEmission):
     def conjugate(self, y: Array) -> Conjugate:
         prior = np.tile([[self.a], [self.b]], self.n_features)
         values = y.reshape(len(y), self.n_features).astype(np.float64)
-        compiled = Compiled(rows.BERNOULLI, prior, values, size=1 + 2 * self.n_features)
+        compiled = CompiledFamily(dispatch.BERNOULLI, prior, values, size=1 + 2 * self.n_features)
         return Conjugate(self._statistics, add, self._draw, log_likelihood, self.log_evidence, compiled)
 
     def _statistics(self, y: Array, states: IntArray, n_states: int) -> BernoulliStatistics:

@@ -10,9 +10,9 @@ from scipy.special import xlogy
 from ihmm import _checks
 from ihmm._random import dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._conjugate import Compiled, Conjugate, add
+from ihmm.emissions._conjugate import Conjugate, add
 from ihmm.emissions._protocol import ConjugateEmission
-from ihmm.kernels import direct
+from ihmm.kernels.families import CompiledFamily, dispatch
 
 
 class CategoricalPhi(NamedTuple):
@@ -78,7 +78,7 @@ class Categorical(ConjugateEmission):
 
     def conjugate(self, y: IntArray) -> Conjugate:
         prior = np.array([self.concentration, self.n_symbols])
-        compiled = Compiled(direct.CATEGORICAL, prior, y.astype(np.float64), size=1 + self.n_symbols)
+        compiled = CompiledFamily(dispatch.CATEGORICAL, prior, y.astype(np.float64), size=1 + self.n_symbols)
         return Conjugate(self._statistics, add, self._draw, log_likelihood, self.log_evidence, compiled)
 
     def _statistics(self, y: IntArray, states: IntArray, n_states: int) -> CategoricalStatistics:

@@ -13,9 +13,10 @@ import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi, Statistics
 from ihmm.emissions import _protocol
-from ihmm.emissions._conjugate import Compiled, Conjugate, conjugate
+from ihmm.emissions._conjugate import Conjugate, conjugate
 from ihmm.emissions._parameters import fields, rebuild, size
 from ihmm.emissions._protocol import REQUIRED, ConjugateEmission, Emission, provides
+from ihmm.kernels.families import CompiledFamily
 
 Steps = BoolArray | slice
 
@@ -257,7 +258,7 @@ class _Product:
         return [part.statistics(block.step[:0], np.zeros(0, np.int64), 1) for part, block in blocks]
 
 
-def _compiled_product(each: list[Compiled], known: Sequence[Steps], n_steps: int) -> Compiled:
+def _compiled_product(each: list[CompiledFamily], known: Sequence[Steps], n_steps: int) -> CompiledFamily:
     """Values side by side, priors stacked, statistics one after the other; one row of the table per part."""
     values, table = [], []
     priors = [np.atleast_2d(own.prior) for own in each]
@@ -272,7 +273,7 @@ def _compiled_product(each: list[Compiled], known: Sequence[Steps], n_steps: int
         is_row = own.prior.ndim == 2
         table.append([own.family, is_row, columns.start, columns.stop, statistics.start, statistics.stop])
         column, statistic = columns.stop, statistics.stop
-    return Compiled(np.array(table), prior, np.hstack(values)[:, :, None], statistic)
+    return CompiledFamily(np.array(table), prior, np.hstack(values)[:, :, None], statistic)
 
 
 def _known(y: FloatArray) -> BoolArray:

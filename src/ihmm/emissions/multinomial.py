@@ -10,10 +10,10 @@ from scipy.special import gammaln, xlogy
 from ihmm import _checks
 from ihmm._random import dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._conjugate import Compiled, Conjugate, add, sums_by_state
+from ihmm.emissions._conjugate import Conjugate, add, sums_by_state
 from ihmm.emissions._counts import LARGEST_COUNT, log_factorial
 from ihmm.emissions._protocol import ConjugateEmission
-from ihmm.kernels import rows
+from ihmm.kernels.families import CompiledFamily, dispatch
 
 
 class MultinomialPhi(NamedTuple):
@@ -97,7 +97,7 @@ class Multinomial(ConjugateEmission):
 
     def conjugate(self, y: IntArray) -> Conjugate:
         prior = np.full((1, self.n_categories), self.concentration)
-        compiled = Compiled(rows.MULTINOMIAL, prior, y.astype(np.float64), size=1 + self.n_categories)
+        compiled = CompiledFamily(dispatch.MULTINOMIAL, prior, y.astype(np.float64), size=1 + self.n_categories)
         return Conjugate(statistics, add, self._draw, log_likelihood, self.log_evidence, compiled)
 
     def _draw(self, rng: np.random.Generator, statistics: MultinomialStatistics) -> MultinomialPhi:

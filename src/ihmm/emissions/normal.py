@@ -10,11 +10,12 @@ import numpy as np
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._conjugate import Compiled, Conjugate, total
+from ihmm.emissions._conjugate import Conjugate, total
 from ihmm.emissions._protocol import ConjugateEmission
 from ihmm.emissions._validation import real_values
-from ihmm.kernels import densities, direct
+from ihmm.kernels import densities
 from ihmm.kernels.counts import moments
+from ihmm.kernels.families import CompiledFamily, dispatch
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -115,7 +116,7 @@ class Normal(ConjugateEmission):
 
     def conjugate(self, y: FloatArray) -> Conjugate:
         prior = np.array([self.mean, self.strength, self.shape, self.rate])
-        compiled = Compiled(direct.NORMAL, prior, y, size=7)
+        compiled = CompiledFamily(dispatch.NORMAL, prior, y, size=7)
         return Conjugate(statistics, combine_moments, self._draw, log_likelihood, self.log_evidence, compiled)
 
     def _draw(self, rng: np.random.Generator, statistics: Moments) -> NormalPhi:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._conjugate import Compiled, Conjugate
+from ihmm.emissions._conjugate import Conjugate
 from ihmm.emissions._protocol import ConjugateEmission
 from ihmm.emissions._validation import real_values
 from ihmm.emissions.normal import (
@@ -19,7 +19,7 @@ from ihmm.emissions.normal import (
     log_normal_given,
     statistics,
 )
-from ihmm.kernels import direct
+from ihmm.kernels.families import CompiledFamily, dispatch
 
 
 class NormalMeanPhi(NamedTuple):
@@ -76,7 +76,7 @@ class NormalMean(ConjugateEmission):
 
     def conjugate(self, y: FloatArray) -> Conjugate:
         prior = np.array([self.noise**2, self.mean, self.scale**2])
-        compiled = Compiled(direct.NORMAL_MEAN, prior, y, size=7)
+        compiled = CompiledFamily(dispatch.NORMAL_MEAN, prior, y, size=7)
         return Conjugate(statistics, combine_moments, self._draw, self._log_likelihood, self.log_evidence, compiled)
 
     def _draw(self, rng: np.random.Generator, statistics: Moments) -> NormalMeanPhi:

@@ -10,10 +10,10 @@ from scipy.special import gammaln, xlogy
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._conjugate import Compiled, Conjugate, add
+from ihmm.emissions._conjugate import Conjugate, add
 from ihmm.emissions._counts import LARGEST_COUNT, log_factorial
 from ihmm.emissions._protocol import ConjugateEmission
-from ihmm.kernels import direct
+from ihmm.kernels.families import CompiledFamily, dispatch
 
 
 class PoissonPhi(NamedTuple):
@@ -82,7 +82,7 @@ class Poisson(ConjugateEmission):
         return float(log_gamma - log_factorial(y).sum())
 
     def conjugate(self, y: IntArray) -> Conjugate:
-        compiled = Compiled(direct.POISSON, np.array([self.shape, self.rate]), y.astype(np.float64), size=2)
+        compiled = CompiledFamily(dispatch.POISSON, np.array([self.shape, self.rate]), y.astype(np.float64), size=2)
         return Conjugate(statistics, add, self._draw, log_likelihood, self.log_evidence, compiled)
 
     def _draw(self, rng: np.random.Generator, statistics: PoissonStatistics) -> PoissonPhi:

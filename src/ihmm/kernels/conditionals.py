@@ -18,6 +18,14 @@ SMALLEST, LARGEST = 1e-12, 1e12  # where a free γ is kept, so that what is divi
 EDGE = 27.6  # the same for log c, and for logit ρ
 
 
+class Concentrations(NamedTuple):
+    """Concentration parameters of the hierarchical Dirichlet process."""
+
+    gamma: float  # γ, of β
+    concentration: float  # c = α + κ, of the rows
+    stickiness: float  # ρ = κ/(α + κ)
+
+
 class HyperPriors(NamedTuple):
     """Gamma(shape, rate) of γ and c, Beta(a, b) of ρ. A first parameter of 0 marks a quantity that is fixed."""
 

@@ -1,52 +1,38 @@
-"""Splitting and merging states, with π and φ integrated out.
+"""Greedy splits and merges of states, with π and φ integrated out.
 
-The measure of a merge is the change of
+The gain of a merge is the change of
 
     log p(s, β, y) = K log γ − Σ log β_k + (γ−1) log β_rest + Σ_j log DirMult(n_j | c((1−ρ)β + ρδ_j)) + Σ_k log p(y_k)
 
-less log β_k of the merged state: two weights become one, and splitting it again by v ~ U(0, 1) has Jacobian β_k. That
-of a split is the same with the other sign.
+minus log β_k of the merged state: two weights become one, and splitting it again by v ~ U(0, 1) has Jacobian β_k. The
+gain of a split is that of the merge that undoes it, with the other sign.
+
+`compiled` is the `CompiledFamily` of the emission, `concentrations` is (γ, c, ρ).
 """
 
 import math
 
 import numpy as np
 
-from ihmm.kernels import rows
 from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import count_transitions, log_rise
-from ihmm.kernels.direct import (
-    CATEGORICAL,
-    COLUMN,
-    FAMILY,
-    LAST_COLUMN,
-    LAST_STATISTIC,
-    NORMAL,
-    NORMAL_MEAN,
-    OF_ROWS,
-    POISSON,
-    PREPARED,
-    STATISTIC,
-    change_statistics,
-    gather_statistics,
-    log_predictive,
-)
 from ihmm.kernels.draws import FLOOR, uniform
+from ihmm.kernels.families import change_statistics, combine, gather_statistics, log_evidence, log_predictive
+from ihmm.kernels.families.dispatch import n_given
 
-SCANS = 3  # through a state's steps before a split is judged
-STRETCH = 20  # steps, and two more for each number of the past, that a split of dynamics begins with
-HOPELESS = 1000.0  # what the emissions may lose by a merge, beyond one a step, before likeness of rows cannot help
+SCANS = 3  # passes over a state's steps before a split is evaluated
+MIN_SEGMENT = 20  # steps in each of the two segments that start a split of dynamics; two more for each covariate
+MAX_EMISSION_LOSS = 1000.0  # beyond it, and one per step, the transitions cannot make up for what the emissions lose
 
 
 @jit
-def merge_best_first(
-    family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness, careful
-):
-    """Merge the pair that gains most, again and again, until no merge gains anything.
+def merge_best_first(compiled, concentrations, offsets, states, statistics, counts, beta, careful):
+    """Merge the pair with the largest gain until no merge has a positive gain.
 
-    States, statistics, counts (initial row first) and β are merged in place; the state that goes leaves nothing behind.
-    A gain is computed again when one of the two states has changed, and before it is acted on.
+    States, statistics, counts (initial row first) and β are merged in place. A gain is recomputed when one of its two
+    states has changed, and before its merge is made.
     """
+    family, prior, _, _ = compiled
     n_states = len(statistics)
     alive = np.ones(n_states, np.bool_)
     gains = np.empty((n_states, n_states))
@@ -57,21 +43,19 @@ def merge_best_first(
             for b in range(a + 1, n_states):
                 if alive[a] and alive[b]:
                     if not fresh[a, b]:
-                        gains[a, b] = judge_merge(
-                            family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration,
-                            stickiness, alive, careful, a, b,
-                        )  # fmt: skip
+                        gains[a, b] = evaluate_merge(
+                            compiled, concentrations, offsets, states, statistics, counts, beta, alive, careful, a, b
+                        )
                         fresh[a, b] = True
                     if gains[a, b] > best:
                         best, first, second = gains[a, b], a, b
         if first < 0:
             return
-        gain = judge_merge(
-            family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness, alive,
-            careful, first, second,
-        )  # fmt: skip
+        gain = evaluate_merge(
+            compiled, concentrations, offsets, states, statistics, counts, beta, alive, careful, first, second
+        )
         gains[first, second] = gain
-        if gain < best and gain < 0.5 * best:  # others were merged since: look again which is best
+        if gain < best and gain < 0.5 * best:  # changed by other merges: find the best pair again
             continue
         combine(family, prior, statistics[first], statistics[second], statistics[first])
         beta[first] += beta[second]
@@ -90,33 +74,33 @@ def merge_best_first(
 
 
 @jit
-def try_splits(stream, family, prior, size, values, offsets, states, beta, gamma, concentration, stickiness, n_states):
-    """Try once for each of the `n_states` states to split it in two, and keep the splits that gain.
+def try_splits(stream, compiled, concentrations, offsets, states, beta, n_states):
+    """Try to split each of the `n_states` states in two once, and keep the splits with a positive gain.
 
-    `states` and `beta` change in place; `beta` has as many entries as there is room for states. `size` is that of a
-    state's statistics. Returns how many states there are then.
+    `states` and `beta` change in place; the length of `beta` limits the number of states. Returns the new number of
+    states.
     """
+    family, prior, values, size = compiled
     for k in range(n_states):
         new = n_states
-        if new == len(beta) or not split_in_two(stream, family, prior, size, values, states, k, new):
+        if new == len(beta) or not split_in_two(stream, family, prior, values, size, states, k, new):
             continue
-        n_states += keep_split(
-            family, prior, size, values, offsets, states, beta, gamma, concentration, stickiness, k, new
-        )
+        n_states += keep_split(compiled, concentrations, offsets, states, beta, k, new)
     return n_states
 
 
 @jit
-def keep_split(family, prior, size, values, offsets, states, beta, gamma, concentration, stickiness, k, new):
-    """Whether it gains that some of state k's steps were given to state `new`; if not, they are given back."""
+def keep_split(compiled, concentrations, offsets, states, beta, k, new):
+    """Whether moving some of state k's steps to state `new` has a positive gain; if not, they are moved back."""
+    family, _, values, size = compiled
     statistics = np.zeros((new + 1, size))
     gather_statistics(family, statistics, values, states)
-    whole, mine, others = beta[k], statistics[k, 0], statistics[new, 0]
-    if mine > 0.0 and others > 0.0:
+    whole, stayed, moved = beta[k], statistics[k, 0], statistics[new, 0]
+    if stayed > 0.0 and moved > 0.0:
         counts = count_transitions(states, offsets, new + 1)
-        beta[k], beta[new] = whole * mine / (mine + others), whole * others / (mine + others)
+        beta[k], beta[new] = whole * stayed / (stayed + moved), whole * moved / (stayed + moved)
         alive = np.ones(new + 1, np.bool_)
-        if merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, alive, k, new) < 0.0:
+        if merge_gain(compiled, concentrations, statistics, counts, beta, alive, k, new) < 0.0:
             return True
     beta[k], beta[new] = whole, 0.0
     for t in range(len(states)):
@@ -126,47 +110,52 @@ def keep_split(family, prior, size, values, offsets, states, beta, gamma, concen
 
 
 @jit
-def split_in_two(stream, family, prior, size, values, states, k, new):
-    """Give some of state k's steps to state `new`. Two of them at random begin, the others join in turn the one that
-    predicts them better; then all are looked through again. False if one of the two is left without a step.
+def split_in_two(stream, family, prior, values, size, states, k, new):
+    """Move some of state k's steps to state `new`. False if one of the two would have no observation.
 
-    Dynamics are split in another way half of the time: which is better depends on how long states last.
+    Two random steps start the two sides, and the others join the side that predicts them better, one after the other;
+    then all steps choose again, given the two sides. Families with covariates are split by `split_dynamics` half of
+    the time: which of the two works better depends on how long states last.
     """
-    if prior.ndim == 2 and rows.n_given(family, prior) > 0 and uniform(stream) < 0.5:
-        return split_dynamics(stream, family, prior, size, values, states, k, new)
+    # The compiler knows the dimensions of arguments only, not of the fields of a bundle
+    if prior.ndim == 2 and n_given(family, prior) > 0 and uniform(stream) < 0.5:
+        return split_dynamics(stream, family, prior, values, size, states, k, new)
     steps = np.flatnonzero(states == k)
     first, second = steps[int(uniform(stream) * len(steps))], steps[int(uniform(stream) * len(steps))]
-    judge = np.zeros((2, size))
-    change_statistics(family, judge[0], values, first, 1.0)
-    change_statistics(family, judge[1], values, second, 1.0)
+    sides = np.zeros((2, size))
+    change_statistics(family, sides[0], values, first, 1.0)
+    change_statistics(family, sides[1], values, second, 1.0)
     for scan in range(SCANS):
-        sides = np.zeros((2, size))
+        new_sides = np.zeros((2, size))
         side = 0
         for t in steps:
-            gain = log_predictive(family, prior, judge[1], values, t) - log_predictive(
-                family, prior, judge[0], values, t
+            gain = log_predictive(family, prior, sides[1], values, t) - log_predictive(
+                family, prior, sides[0], values, t
             )
-            if gain != 0.0:  # a step without a value goes with the one before
+            if gain != 0.0:  # a missing observation takes the side of the step before
                 side = 1 if gain > 0.0 else 0
             states[t] = new if side == 1 else k
-            change_statistics(family, sides[side], values, t, 1.0)
+            change_statistics(family, new_sides[side], values, t, 1.0)
             if scan == 0 and t != first and t != second:
-                change_statistics(family, judge[side], values, t, 1.0)
-        judge = sides
-    return both_observed(judge, states, steps, k)
+                change_statistics(family, sides[side], values, t, 1.0)
+        sides = new_sides
+    return both_observed(sides, states, steps, k)
 
 
 @jit
-def split_dynamics(stream, family, prior, size, values, states, k, new):
-    """`split_in_two` for states that are told apart by how values follow each other, of which a single step says
-    little: two stretches of steps begin, and all take the best path between the two, on which a change costs log n."""
+def split_dynamics(stream, family, prior, values, size, states, k, new):
+    """`split_in_two` for dynamics, about which a single step carries little information.
+
+    Two random segments start the two sides. Then the steps take the best sequence of sides (Viterbi), in which each
+    switch costs log n.
+    """
     steps = np.flatnonzero(states == k)
-    length = min(len(steps), STRETCH + 2 * rows.n_given(family, prior))
-    judge = np.zeros((2, size))
+    length = min(len(steps), MIN_SEGMENT + 2 * n_given(family, prior))
+    sides = np.zeros((2, size))
     for side in range(2):
         first = int(uniform(stream) * (len(steps) - length + 1))
         for i in range(first, first + length):
-            change_statistics(family, judge[side], values, steps[i], 1.0)
+            change_statistics(family, sides[side], values, steps[i], 1.0)
     came_from = np.empty((len(steps), 2), np.int64)
     for _ in range(SCANS):
         score = np.zeros(2)
@@ -176,20 +165,20 @@ def split_dynamics(stream, family, prior, size, values, states, k, new):
             came_from[i, 0], came_from[i, 1] = 0 if stay_0 else 1, 1 if stay_1 else 0
             before_0 = score[0] if stay_0 else score[1] - cost
             before_1 = score[1] if stay_1 else score[0] - cost
-            score[0] = before_0 + log_predictive(family, prior, judge[0], values, t)
-            score[1] = before_1 + log_predictive(family, prior, judge[1], values, t)
+            score[0] = before_0 + log_predictive(family, prior, sides[0], values, t)
+            score[1] = before_1 + log_predictive(family, prior, sides[1], values, t)
         side = 1 if score[1] > score[0] else 0
-        judge = np.zeros((2, size))
+        sides = np.zeros((2, size))
         for i in range(len(steps) - 1, -1, -1):
             states[steps[i]] = new if side == 1 else k
-            change_statistics(family, judge[side], values, steps[i], 1.0)
+            change_statistics(family, sides[side], values, steps[i], 1.0)
             side = came_from[i, side]
-    return both_observed(judge, states, steps, k)
+    return both_observed(sides, states, steps, k)
 
 
 @jit
 def both_observed(sides, states, steps, k):
-    """Whether both sides of a split have an observation; if not, its steps are given back to state k."""
+    """Whether both sides of a split have an observation; if not, all steps are moved back to state k."""
     if sides[0, 0] > 0.0 and sides[1, 0] > 0.0:
         return True
     for t in steps:
@@ -198,31 +187,28 @@ def both_observed(sides, states, steps, k):
 
 
 @jit
-def judge_merge(
-    family, prior, values, offsets, states, statistics, counts, beta, gamma, concentration, stickiness, alive, careful,
-    a, b,
-):  # fmt: skip
-    """What taking state b for state a adds to the logarithm of the joint probability.
+def evaluate_merge(compiled, concentrations, offsets, states, statistics, counts, beta, alive, careful, a, b):
+    """Gain of merging state b into state a.
 
-    Along one path two states that overlap always seem one too many: the path's choices between them cost
-    probability. If `careful`, those are summed over, p(s, y) / p(choices | y), so that only a merge pays that pays
-    whatever the path.
+    Given one state sequence, merging two states that overlap nearly always has a positive gain, because the choices
+    between them cost probability. If `careful`, the choices are summed over, p(s, y) / p(choices | y), so that a merge
+    must pay whatever the choices are.
     """
-    gain = merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, alive, a, b)
+    gain = merge_gain(compiled, concentrations, statistics, counts, beta, alive, a, b)
     if careful and gain > 0.0:
-        gain += log_choices(
-            family, prior, values, offsets, states, statistics, counts, beta, concentration, stickiness, a, b
-        )
+        gain += log_choices(compiled, concentrations, offsets, states, statistics, counts, beta, a, b)
     return gain
 
 
 @jit
-def log_choices(family, prior, values, offsets, states, statistics, counts, beta, concentration, stickiness, a, b):
-    """log probability of the path's own choices between states a and b, all other steps as they are.
+def log_choices(compiled, concentrations, offsets, states, statistics, counts, beta, a, b):
+    """Log-probability of the choices between states a and b in the state sequence, all other steps given.
 
-    Transitions and densities are those expected given the path, and the choices are filtered forwards and judged
-    backwards, one stretch of steps spent in the two at a time.
+    Transition probabilities and densities are posterior means given the state sequence. Each run of steps spent in the
+    two states is filtered forwards and evaluated backwards.
     """
+    family, prior, values, _ = compiled
+    _, concentration, stickiness = concentrations
     alpha, kappa = concentration * (1.0 - stickiness), concentration * stickiness
     leave_a, leave_b = counts[a + 1].sum() + concentration, counts[b + 1].sum() + concentration
     stay_a = (counts[a + 1, a] + alpha * beta[a] + kappa) / leave_a
@@ -249,7 +235,7 @@ def log_choices(family, prior, values, offsets, states, statistics, counts, beta
             share[t] = in_a / (in_a + in_b * math.exp(min(odds, 700.0)))
             if t + 1 < offsets[i + 1] and (states[t + 1] == a or states[t + 1] == b):
                 continue
-            # the stretch ends: judge its choices, last one first
+            # the run ends: evaluate its choices, last one first
             weight_a = weight_b = 1.0
             if t + 1 < offsets[i + 1]:
                 weight_a = (counts[a + 1, states[t + 1]] + alpha * beta[states[t + 1]]) / leave_a
@@ -262,26 +248,28 @@ def log_choices(family, prior, values, offsets, states, statistics, counts, beta
 
 
 @jit
-def merge_gain(family, prior, statistics, counts, beta, gamma, concentration, stickiness, alive, a, b):
-    """What taking state b for state a adds to the logarithm of the joint probability, along the path."""
-    together = np.empty(statistics.shape[1])
-    combine(family, prior, statistics[a], statistics[b], together)
-    gain = log_evidence(family, prior, together)
+def merge_gain(compiled, concentrations, statistics, counts, beta, alive, a, b):
+    """Gain of merging state b into state a, given the state sequence."""
+    family, prior, _, _ = compiled
+    gamma, concentration, stickiness = concentrations
+    combined = np.empty(statistics.shape[1])
+    combine(family, prior, statistics[a], statistics[b], combined)
+    gain = log_evidence(family, prior, combined)
     gain -= log_evidence(family, prior, statistics[a]) + log_evidence(family, prior, statistics[b])
     gain += math.log(beta[a]) + math.log(beta[b]) - 2.0 * math.log(beta[a] + beta[b]) - math.log(gamma)
-    if gain > -HOPELESS - statistics[a, 0] - statistics[b, 0]:  # a choice between the two costs log 2 a step
+    if gain > -MAX_EMISSION_LOSS - statistics[a, 0] - statistics[b, 0]:  # a choice between the two costs log 2 per step
         gain += row_gain(counts, beta, concentration, stickiness, alive, a, b)
     return gain
 
 
 @jit
 def row_gain(counts, beta, concentration, stickiness, alive, a, b):
-    """Change of Σ_j log DirMult(n_j | c((1−ρ)β + ρδ_j)) when state b is taken for state a; states merged before
-    are passed over."""
+    """Change of Σ_j log DirMult(n_j | c((1−ρ)β + ρδ_j)) when state b is merged into state a. `alive` marks the states
+    that have not been merged into another."""
     alpha, kappa = concentration * (1.0 - stickiness), concentration * stickiness
     merged = beta[a] + beta[b]
     gain = 0.0
-    # Every other row sees one column instead of two
+    # Every other row has one column instead of two
     for j in range(len(alive) + 1):
         if j != a + 1 and j != b + 1 and (j == 0 or alive[j - 1]):
             mass = concentration if j == 0 else alpha
@@ -300,85 +288,3 @@ def row_gain(counts, beta, concentration, stickiness, alive, a, b):
             if k != a and k != b:
                 gain += log_rise(alpha * beta[k], row_a[k] + row_b[k])
     return gain + log_rise(alpha * merged + kappa, row_a[a] + row_a[b] + row_b[a] + row_b[b])
-
-
-@jit
-def combine(family, prior, first, second, together):
-    """The statistics of two states' observations taken together; `together` may be one of the two."""
-    if prior.ndim == 3:
-        combine_parts(family, prior, first, second, together)
-    elif prior.ndim == 2:
-        rows.combine(family, prior, first, second, together)
-    else:
-        combine_numbers(family, first, second, together)
-
-
-@jit
-def combine_numbers(family, first, second, together):
-    if family == NORMAL:  # number, mean, sum of squared deviations
-        number = first[0] + second[0]
-        gap, share = second[1] - first[1], second[0] / max(number, 1.0)
-        together[2] = first[2] + second[2] + gap * gap * first[0] * share
-        together[1] = first[1] + gap * share
-        together[0], together[PREPARED] = number, 0.0
-    elif family == NORMAL_MEAN:
-        together[0], together[1], together[PREPARED] = first[0] + second[0], first[1] + second[1], 0.0
-    else:
-        for i in range(len(together)):
-            together[i] = first[i] + second[i]
-
-
-@jit
-def log_evidence(family, prior, statistic):
-    """log ∫ Π f(y_t|φ) H(dφ) of a state's observations, up to terms that merging leaves alone."""
-    if prior.ndim == 3:
-        return log_evidence_of_parts(family, prior, statistic)
-    if prior.ndim == 2:
-        return rows.log_evidence(family, prior, statistic)
-    return log_evidence_of_numbers(family, prior, statistic)
-
-
-@jit
-def log_evidence_of_numbers(family, prior, statistic):
-    n = statistic[0]
-    if family == CATEGORICAL:  # prior: concentration, number of symbols
-        value = -log_rise(prior[0] * prior[1], n)
-        for v in range(1, len(statistic)):
-            value += log_rise(prior[0], statistic[v])
-        return value
-    if family == NORMAL_MEAN:  # prior: noise², mean, scale²
-        total = statistic[1] - n * prior[1]
-        precision = 1.0 / prior[2] + n / prior[0]
-        return 0.5 * (total * total / (prior[0] * prior[0] * precision) - math.log(prior[2] * precision))
-    if family == POISSON:  # prior: shape, rate
-        shape = prior[0] + statistic[1]
-        return log_rise(prior[0], statistic[1]) + prior[0] * math.log(prior[1]) - shape * math.log(prior[1] + n)
-    # NORMAL, prior: mean, strength, shape, rate
-    strength, shape = prior[1] + n, prior[2] + 0.5 * n
-    rate = prior[3] + 0.5 * statistic[2] + 0.5 * prior[1] * n / strength * (statistic[1] - prior[0]) ** 2
-    value = math.lgamma(shape) - math.lgamma(prior[2]) + prior[2] * math.log(prior[3]) - shape * math.log(rate)
-    return value + 0.5 * math.log(prior[1] / strength)
-
-
-@jit
-def combine_parts(table, prior, first, second, together):
-    for p in range(len(table)):
-        part, begin, end = table[p], table[p, STATISTIC], table[p, LAST_STATISTIC]
-        if part[OF_ROWS]:
-            own = prior[p, :, : part[LAST_COLUMN] - part[COLUMN]]
-            rows.combine(part[FAMILY], own, first[begin:end], second[begin:end], together[begin:end])
-        else:
-            combine_numbers(part[FAMILY], first[begin:end], second[begin:end], together[begin:end])
-    together[0] = first[0] + second[0]
-
-
-@jit
-def log_evidence_of_parts(table, prior, statistic):
-    total = 0.0
-    for p in range(len(table)):
-        part, own = table[p], statistic[table[p, STATISTIC] : table[p, LAST_STATISTIC]]
-        if part[OF_ROWS]:
-            total += rows.log_evidence(part[FAMILY], prior[p, :, : part[LAST_COLUMN] - part[COLUMN]], own)
-        else:
-            total += log_evidence_of_numbers(part[FAMILY], prior[p, 0], own)
-    return total

@@ -1,60 +1,71 @@
 """Exact splits and merges of states, with π and φ integrated out.
 
-Two steps i and j are picked. In one state, they ask whether it should be two, a with i and b with j; in two states, a
-and b, whether these should be one. Either way the rest of the path is given, and the steps of a and b together, the
-union, are one state or are each in a or in b. SMC runs through the union and makes these choices; its estimate Z of the
-sum over all of them stands against the probability of the one state,
+An attempt picks two steps, the anchors i and j. If they are in one state, it proposes to split it into a, with i, and
+b, with j; if they are in two states, a and b, it proposes to merge these. In both cases the rest of the trajectory is
+given. The steps of a and b together, the union, are either one state or each on one of two sides, a and b. SMC runs
+through the union and chooses sides. Its estimate Z of the sum over all choices is compared with the probability of the
+one state,
 
     Z / p(one state),   and a split is accepted with probability min(1, Z/p), a merge with min(1, p/Z).
 
-If the path is split, its own choices are among the particles. This leaves p(s, β | y, γ, c, ρ) invariant for any number
-of particles (Bouchard-Côté, Doucet and Roth 2017, for mixtures). By the chain rule along the union, transitions are
-those of urns and densities are predictive. What remains of
+If the states are two, their own choices are one of the particles. This leaves p(s, β | y, γ, c, ρ) invariant for any
+number of particles (Bouchard-Côté, Doucet and Roth 2017, for mixtures). By the chain rule along the union, transitions
+have the probabilities of Pólya urns, which count the transitions so far, and observations have predictive densities.
+What remains of
 
     log p(s, β, y) = K log γ − Σ log β_k + (γ−1) log β_rest + Σ_j log DirMult(n_j | c((1−ρ)β + ρδ_j)) + Σ_k log p(y_k)
 
-is γ β_k²/(β_a β_b), the Jacobian of splitting β_k included; a split draws log(β_a/β_b) uniformly from [LEAST, MOST],
-which leaves γ (MOST − LEAST). And j is a random step of a random state: that has probability 1/(K n) if there is one
-state, with n steps, and 1/((K+1) n_b) if there are two.
+is γ β_k²/(β_a β_b), including the Jacobian of splitting β_k. A split draws the log odds log(β_a/β_b) uniformly from
+[MIN_LOG_ODDS, MAX_LOG_ODDS], which leaves γ (MAX_LOG_ODDS − MIN_LOG_ODDS). And j is a random step of a random state:
+that has probability 1/(K n) if there is one state, with n steps, and 1/((K+1) n_b) if there are two.
 
-Every few steps the ratio is known up to there. Once it is beyond hope or doubt an attempt ends and leaves the path as
-it is: the particles decide that, not the state that the path is in, so that the law is the same. A few attempts go on,
-for splits that begin badly or are overdue.
+The ratio up to the current step is evaluated every few steps. Once it is very low or very high, the attempt stops and
+leaves the trajectory unchanged. This depends on the particles but not on whether the states are one or two now, so
+the move stays exact. A few attempts continue much longer, for splits that begin badly or are long overdue.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from ihmm.kernels._jit import inlined, jit
-from ihmm.kernels.direct import change_statistics, log_predictive, prepare
 from ihmm.kernels.draws import FLOOR, draw_index, uniform
+from ihmm.kernels.families import change_statistics, log_predictive, prepare
 
-LEAST, MOST = -1.0, 6.0  # log(β_a/β_b) of a split
-CANDIDATES = 20  # steps, of which the one most like j tends to be i
-HOPELESS, CERTAIN = -4.0, 50.0  # log ratios beyond which an attempt usually ends
-LOOK = 4  # steps between two looks at the weights
-THOROUGH, FAR_BELOW = 0.1, -30.0  # share of attempts that go on whatever is gained, and until so much is lost
+MIN_LOG_ODDS, MAX_LOG_ODDS = -1.0, 6.0  # log(β_a/β_b) of a split
+N_CANDIDATES = 20  # for i; those similar to j are preferred
+STOP_BELOW, STOP_ABOVE = -4.0, 50.0  # log ratios at which most attempts stop
+P_PATIENT, PATIENT_STOP_BELOW = 0.1, -30.0  # share of attempts that stop only at this log ratio, and never above
+REWEIGHT_EVERY = 4  # steps
+
+
+class Attempt(NamedTuple):
+    """What an attempt to split or to merge is about."""
+
+    is_merge: bool  # a and b are two states now
+    a: int
+    b: int
+    i: int  # step that stays in a
+    j: int  # step that stays in b
+    share: np.ndarray  # (2,): β_a and β_b of the two states
 
 
 @jit
-def split_and_merge(
-    stream, family, prior, size, values, offsets, states, beta, gamma, concentration, stickiness, n_states,
-    n_particles, attempts,
-):  # fmt: skip
-    """Try so many splits and merges, in place; `beta` has room for as many new states. Returns the number of states
-    then, of splits and of merges."""
+def split_and_merge(stream, compiled, concentrations, offsets, states, beta, n_states, n_particles, attempts):
+    """Attempt splits and merges, in place; `beta` has room for as many new states as there are attempts. Returns the
+    new number of states and the numbers of splits and merges.
+
+    `compiled` is the `CompiledFamily` of the emission, `concentrations` is (γ, c, ρ).
+    """
     begins = np.zeros(len(states) + 1, np.bool_)
     begins[offsets] = True
     n_split, n_merged = 0, 0
     for _ in range(attempts):
-        i, j = pick(stream, family, prior, size, values, states, n_states)
+        i, j = pick_anchors(stream, compiled, states, n_states)
         change = 0
         if i != j:
-            change = split_or_merge(
-                stream, family, prior, size, values, begins, states, beta, gamma, concentration, stickiness, n_states,
-                n_particles, i, j,
-            )  # fmt: skip
+            change = split_or_merge(stream, compiled, concentrations, begins, states, beta, n_states, n_particles, i, j)
         n_states += change
         n_split += change > 0
         n_merged += change < 0
@@ -62,21 +73,22 @@ def split_and_merge(
 
 
 @jit
-def pick(stream, family, prior, size, values, states, n_states):
-    """Two steps: j at random from a random state, i at random from all, more likely one that is like j."""
+def pick_anchors(stream, compiled, states, n_states):
+    """Steps i and j: j is uniform on a random state, i is drawn from random candidates by their density given y_j."""
+    family, prior, values, size = compiled
     j = random_step(stream, states, int(uniform(stream) * n_states))
-    alike = np.zeros(size)
-    change_statistics(family, alike, values, j, 1.0)
-    candidates, weight = np.empty(CANDIDATES, np.int64), np.empty(CANDIDATES)
-    for m in range(CANDIDATES):
+    statistic = np.zeros(size)
+    change_statistics(family, statistic, values, j, 1.0)
+    candidates, weight = np.empty(N_CANDIDATES, np.int64), np.empty(N_CANDIDATES)
+    for m in range(N_CANDIDATES):
         candidates[m] = int(uniform(stream) * len(states))
-        weight[m] = log_predictive(family, prior, alike, values, candidates[m])
+        weight[m] = log_predictive(family, prior, statistic, values, candidates[m])
     return candidates[draw_index(stream, np.exp(weight - weight.max()))], j
 
 
 @jit
 def random_step(stream, states, k):
-    """A step of state k."""
+    """A uniformly random step of state k."""
     number = 0
     for t in range(len(states)):
         number += states[t] == k
@@ -88,43 +100,39 @@ def random_step(stream, states, k):
 
 
 @jit
-def split_or_merge(
-    stream, family, prior, size, values, begins, states, beta, gamma, concentration, stickiness, n_states, n_particles,
-    i, j,
-):  # fmt: skip
-    """Split the state of steps i and j, or merge theirs, in place: 1, −1, or 0 if the number of states is as it was."""
+def split_or_merge(stream, compiled, concentrations, begins, states, beta, n_states, n_particles, i, j):
+    """Split the state of steps i and j, or merge their states, in place. Returns the change of the number of states."""
     a, b = states[i], states[j]
-    apart = a != b
-    if apart:
+    is_merge = a != b
+    if is_merge:
         whole = beta[a] + beta[b]
-        balance = math.log(beta[a] / beta[b])
-        if not LEAST <= balance <= MOST:
+        log_odds = math.log(beta[a] / beta[b])
+        if not MIN_LOG_ODDS <= log_odds <= MAX_LOG_ODDS:
             return 0
     else:
         b, whole = n_states, beta[a]
-        balance = LEAST + (MOST - LEAST) * uniform(stream)
-    share = np.array([whole / (1.0 + math.exp(-balance)), whole / (1.0 + math.exp(balance))])
+        log_odds = MIN_LOG_ODDS + (MAX_LOG_ODDS - MIN_LOG_ODDS) * uniform(stream)
+    share = np.array([whole / (1.0 + math.exp(-log_odds)), whole / (1.0 + math.exp(log_odds))])
+    attempt = Attempt(is_merge, a, b, i, j, share)
 
-    low, high = (FAR_BELOW, math.inf) if uniform(stream) < THOROUGH else (HOPELESS, CERTAIN)
-    n_before = n_states - apart
-    ratio = math.log(gamma * (MOST - LEAST) * n_before / (n_before + 1))
-    ratio, weight, choices, union = choose(
-        stream, family, prior, size, values, begins, states, beta, concentration, stickiness, n_states, n_particles,
-        share, apart, a, b, i, j, ratio, low, high,
-    )  # fmt: skip
-    if not low <= ratio <= high:
+    limits = (PATIENT_STOP_BELOW, math.inf) if uniform(stream) < P_PATIENT else (STOP_BELOW, STOP_ABOVE)
+    n_before = n_states - is_merge
+    ratio = math.log(concentrations.gamma * (MAX_LOG_ODDS - MIN_LOG_ODDS) * n_before / (n_before + 1))
+    ratio, weight, choices, union = choose_sides(
+        stream, compiled, concentrations, begins, states, beta, n_states, n_particles, attempt, ratio, limits
+    )
+    if not limits[0] <= ratio <= limits[1]:
         return 0
 
-    odds = -ratio if apart else ratio
-    accepted = math.log(1.0 - uniform(stream)) < odds
-    if apart and accepted:
+    accepted = math.log(1.0 - uniform(stream)) < (-ratio if is_merge else ratio)
+    if is_merge and accepted:
         states[union] = a
         beta[a] = whole
         for k in range(b, n_states - 1):
             beta[k] = beta[k + 1]
         states[states > b] -= 1
         return -1
-    if apart or accepted:
+    if is_merge or accepted:
         chosen = choices[draw_index(stream, weight)]
         for q in range(len(union)):
             states[union[q]] = b if chosen[q] else a
@@ -133,43 +141,37 @@ def split_or_merge(
 
 
 @jit
-def entrance(states, begins, a, b, j):
-    """The step at which the path enters states a and b, before step j or with it."""
-    t = j
-    while not begins[t] and (states[t - 1] == a or states[t - 1] == b):
-        t -= 1
-    return t
+def choose_sides(stream, compiled, concentrations, begins, states, beta, n_states, n_particles, attempt, ratio, limits):
+    """SMC over the choices between a and b. In a merge, the current choices are those of the first particle.
 
+    The pass begins at the first step of the visit to a and b that contains j, which is the most informative about b,
+    and wraps around at the end of the series.
 
-@jit
-def choose(
-    stream, family, prior, size, values, begins, states, beta, concentration, stickiness, n_states, n_particles, share,
-    apart, a, b, i, j, ratio, low, high,
-):  # fmt: skip
-    """SMC over the choices between a and b; if the path is split (`apart`), its own are those of the first particle.
-    It begins where the path enters a and b before step j, which says most about b, and goes round the series.
+    Particle p has urns and statistics 2p for a and 2p + 1 for b; the last ones are those of the one state. An urn holds
+    how often its side was left, then arrivals by row, the initial one first, then departures by state.
 
-    Particle p has urns and statistics 2p for a and 2p + 1 for b; the last are those of the one state. An urn holds how
-    often a side was left, then arrivals by row, the initial one first, then departures by state.
-
-    Returns the log ratio of two states to one, up to where the pass ended, the particles' weights and choices, and the
-    steps these are about.
+    Returns the log ratio of two states to one, up to where the pass stopped, the particles' weights and choices, and
+    the steps of the union in the order of the choices.
     """
+    family, prior, values, size = compiled
+    _, concentration, stickiness = concentrations
+    is_merge, a, b, i, j, share = attempt
+    low, high = limits
     alpha, kappa = concentration * (1.0 - stickiness), concentration * stickiness
     one = 2 * n_particles
     urns = np.zeros((one + 1, 2 * n_states + 4))
     statistics = np.zeros((one + 1, size))
-    ratio += give_first(family, prior, values, statistics, i, j)
+    ratio += assign_anchors(family, prior, values, statistics, i, j)
     union, choices = np.empty(len(states), np.int64), np.empty((n_particles, len(states)), np.bool_)
-    sides = np.zeros(n_particles, np.int64)  # where the step before went
-    joined = np.zeros(n_particles)  # how many went to b
+    sides = np.zeros(n_particles, np.int64)  # of the previous step
+    joined = np.zeros(n_particles)  # number of steps in b
     weight = np.full(n_particles, 1.0 / n_particles)
-    # what weights are to be multiplied by, since they were last looked at: transitions, and logarithms of densities
+    # pending factors of the weights: transition probabilities, and logarithms of densities
     factor, log_factor = np.ones(n_particles), np.zeros(n_particles)
     factor_one, log_factor_one = 1.0, 0.0
-    first, n = entrance(states, begins, a, b, j), 0
-    for round_from_first in range(len(states)):
-        t = (first + round_from_first) % len(states)
+    first, n = visit_start(states, begins, a, b, j), 0
+    for offset in range(len(states)):
+        t = (first + offset) % len(states)
         if states[t] != a and states[t] != b:
             continue
         inside = 0.0 if begins[t] or (states[t - 1] != a and states[t - 1] != b) else 1.0
@@ -180,7 +182,7 @@ def choose(
         leaves = following >= 0 and following != a and following != b
         leaving = alpha * beta[following] if leaves else 0.0
         departure = n_states + 3 + following
-        given = t == i or t == j  # where the observation is
+        is_anchor = t == i or t == j  # its observation is assigned already
 
         if inside:
             row = a + 1
@@ -188,13 +190,13 @@ def choose(
         factor_one *= urns[one, 1 + row] + into_a + into_b + kappa * inside
         if leaves:
             factor_one *= (urns[one, departure] + leaving) / (urns[one, 0] + inside + concentration)
-        count(urns, one, one, row, inside, leaves, departure)
-        if not given:
+        count_transitions_of_step(urns, one, one, row, inside, leaves, departure)
+        if not is_anchor:
             log_factor_one += log_predictive(family, prior, statistics[one], values, t)
             change_statistics(family, statistics[one], values, t, 1.0)
-            prepare(family, prior, statistics[one], values)
+            prepare(family, prior, statistics[one])
 
-        # Which side a step takes cannot be foreseen, so that little here should branch on it
+        # Sides are unpredictable: branches on them are slow, so there are few
         for p in range(n_particles):
             before, in_a, in_b = sides[p], 2 * p, 2 * p + 1
             was_b = inside * before
@@ -207,7 +209,7 @@ def choose(
             if leaves:
                 to_a *= (urns[in_a, departure] + leaving) / (urns[in_a, 0] + was_a + concentration)
                 to_b *= (urns[in_b, departure] + leaving) / (urns[in_b, 0] + was_b + concentration)
-            if given:
+            if is_anchor:
                 to_a, to_b = (to_a, 0.0) if t == i else (0.0, to_b)
             else:
                 log_a = log_predictive(family, prior, statistics[in_a], values, t)
@@ -219,44 +221,53 @@ def choose(
             to_b *= max(joined[p], 1.0) / (joined[p] + 1.0)  # 1/n_b
             factor[p] *= to_a + to_b
             side = 0 if uniform(stream) * (to_a + to_b) < to_a else 1
-            if apart and p == 0:
+            if is_merge and p == 0:
                 side = 0 if states[t] == a else 1
-            count(urns, in_a + side, in_a + before, row, inside, leaves, departure)
-            if not given:
+            count_transitions_of_step(urns, in_a + side, in_a + before, row, inside, leaves, departure)
+            if not is_anchor:
                 change_statistics(family, statistics[in_a + side], values, t, 1.0)
-                prepare(family, prior, statistics[in_a + side], values)
+                prepare(family, prior, statistics[in_a + side])
             sides[p], choices[p, n] = side, side == 1
             joined[p] += side
 
         union[n] = t
         n += 1
-        if n % LOOK == 0:
+        if n % REWEIGHT_EVERY == 0:
             ratio += reweight(weight, factor, log_factor) - math.log(max(factor_one, FLOOR)) - log_factor_one
             factor_one, log_factor_one = 1.0, 0.0
             if not low <= ratio + math.log(n) <= high:
                 break
-            resample(stream, weight, apart, urns, statistics, choices[:, :n], sides, joined)
+            resample(stream, weight, is_merge, urns, statistics, choices[:, :n], sides, joined)
     ratio += reweight(weight, factor, log_factor) - math.log(max(factor_one, FLOOR)) - log_factor_one
     return ratio + math.log(n), weight, choices[:, :n], union[:n]
 
 
 @jit
-def give_first(family, prior, values, statistics, i, j):
-    """Give i's observation to a and j's to b, in all particles; returns what that adds to the log ratio."""
+def assign_anchors(family, prior, values, statistics, i, j):
+    """Assign the observation of i to a and that of j to b in all particles; returns the term of the log ratio."""
     one = len(statistics) - 1
-    surprise = log_predictive(family, prior, statistics[1], values, j)
+    log_ratio = log_predictive(family, prior, statistics[1], values, j)
     for side in range(0, one + 1, 2):
         change_statistics(family, statistics[side], values, i, 1.0)
-    surprise -= log_predictive(family, prior, statistics[one], values, j)
+    log_ratio -= log_predictive(family, prior, statistics[one], values, j)
     for side in range(1, one, 2):
         change_statistics(family, statistics[side], values, j, 1.0)
     change_statistics(family, statistics[one], values, j, 1.0)
-    return surprise
+    return log_ratio
+
+
+@jit
+def visit_start(states, begins, a, b, j):
+    """The first step of the run of steps in a or b that contains step j."""
+    t = j
+    while not begins[t] and (states[t - 1] == a or states[t - 1] == b):
+        t -= 1
+    return t
 
 
 @inlined
-def count(urns, side, before, row, inside, leaves, departure):
-    """Put the transition into a step, and that out of it if it leaves the union, into the urns."""
+def count_transitions_of_step(urns, side, before, row, inside, leaves, departure):
+    """Add the transition into a step, and the one out of it if it leaves the union, to the urns."""
     urns[before, 0] += inside
     urns[side, 1 + row] += 1.0
     if leaves:
@@ -266,7 +277,7 @@ def count(urns, side, before, row, inside, leaves, departure):
 
 @jit
 def reweight(weight, factor, log_factor):
-    """Multiply the weights by what has gathered, in place; returns the log of their sum, which is 1 again then."""
+    """Multiply the weights by the pending factors and normalise them, in place; returns the log of their sum."""
     top, total = log_factor[0], 0.0
     for p in range(1, len(weight)):
         top = max(top, log_factor[p])
@@ -281,8 +292,8 @@ def reweight(weight, factor, log_factor):
 
 
 @jit
-def resample(stream, weight, apart, urns, statistics, choices, sides, joined):
-    """If their weights are uneven, draw the particles by them, in place; the first stays if it is the path."""
+def resample(stream, weight, keep_first, urns, statistics, choices, sides, joined):
+    """Resample the particles, in place, if the effective sample size is below half their number."""
     n_particles, squares = len(weight), 0.0
     for p in range(n_particles):
         squares += weight[p] * weight[p]
@@ -290,7 +301,7 @@ def resample(stream, weight, apart, urns, statistics, choices, sides, joined):
         return
     source, source_sides = np.empty(n_particles, np.int64), np.arange(len(urns))
     for p in range(n_particles):
-        source[p] = 0 if apart and p == 0 else draw_index(stream, weight)
+        source[p] = 0 if keep_first and p == 0 else draw_index(stream, weight)
         source_sides[2 * p], source_sides[2 * p + 1] = 2 * source[p], 2 * source[p] + 1
     urns[:], statistics[:] = urns[source_sides], statistics[source_sides]
     choices[:], sides[:], joined[:] = choices[source], sides[source], joined[source]

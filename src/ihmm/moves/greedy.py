@@ -15,10 +15,11 @@ from ihmm._typing import BoolArray, FloatArray, IntArray, Phi
 from ihmm.data import Data
 from ihmm.emissions._parameters import join, take
 from ihmm.emissions._parameters import size as n_choices
+from ihmm.kernels.conditionals import Concentrations
 from ihmm.kernels.counts import compact, count_transitions
-from ihmm.kernels.direct import gather_statistics
+from ihmm.kernels.families import CompiledFamily, gather_statistics
+from ihmm.kernels.families.dispatch import CHOICE
 from ihmm.kernels.greedy import SCANS, keep_split, merge_best_first, try_splits
-from ihmm.kernels.rows import CHOICE
 from ihmm.model import Hyper, Model
 from ihmm.moves._base import MoveInfo
 from ihmm.samplers import StateUpdate
@@ -61,29 +62,28 @@ class GreedySplitMerge:
         if model.is_mixture:
             return update, MoveInfo()
         gamma = hyper.gamma if np.isfinite(hyper.gamma) else 1.0  # equal weights are judged as if γ were 1
-        mass = (gamma, hyper.concentration, hyper.stickiness)
+        concentrations = Concentrations(gamma, hyper.concentration, hyper.stickiness)
         n_states = update.n_states
         states, beta = update.states.copy(), np.zeros(min(2 * n_states, total_states(model.prior)))
         beta[:n_states] = update.beta[:-1]
 
         compiled, choices = data.conjugate.compiled if data.conjugate is not None else None, None
         if compiled is not None:
-            about = compiled.family, compiled.prior, compiled.size, compiled.values, data.offsets
-            n_states = try_splits(new_stream(rng), *about, states, beta, *mass, n_states)
+            n_states = try_splits(new_stream(rng), compiled, concentrations, data.offsets, states, beta, n_states)
         else:
             leaves, choices = propose(rng, data, model, update)
-            about = CHOICE, np.zeros((1, 1)), 1 + n_choices(choices), log_densities(model, data, choices), data.offsets
+            table = log_densities(model, data, choices)
+            compiled = CompiledFamily(CHOICE, np.zeros((1, 1)), table, 1 + n_choices(choices))
             for k in range(n_states):
                 if n_states < len(beta):
                     states[leaves & (update.states == k)] = n_states
-                    n_states += keep_split(*about, states, beta, *mass, k, n_states)
+                    n_states += keep_split(compiled, concentrations, data.offsets, states, beta, k, n_states)
 
-        family, prior, size, values, offsets = about
-        statistics = np.zeros((n_states, size))
-        gather_statistics(family, statistics, values, states)
-        counts = count_transitions(states, offsets, n_states)
+        statistics = np.zeros((n_states, compiled.size))
+        gather_statistics(compiled.family, statistics, compiled.values, states)
+        counts = count_transitions(states, data.offsets, n_states)
         merge_best_first(
-            family, prior, values, offsets, states, statistics, counts, beta[:n_states], *mass, self.careful
+            compiled, concentrations, data.offsets, states, statistics, counts, beta[:n_states], self.careful
         )
         kept = compact(states, np.arange(n_states), states)
         phi = None if choices is None else take(choices, statistics[kept, 1:].argmax(axis=1))

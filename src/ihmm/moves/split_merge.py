@@ -11,6 +11,7 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm.data import Data
+from ihmm.kernels.conditionals import Concentrations
 from ihmm.kernels.split_merge import split_and_merge
 from ihmm.model import Hyper, Model
 from ihmm.moves._base import MoveInfo, skips
@@ -59,14 +60,11 @@ class SplitMerge:
         states, beta = update.states.copy(), np.concatenate([update.beta[:-1], np.zeros(attempts)])
         n_states, n_split, n_merged = split_and_merge(
             new_stream(rng),
-            compiled.family,
-            compiled.prior,
-            compiled.size,
-            compiled.values,
+            compiled,
+            Concentrations(*hyper),
             data.offsets,
             states,
             beta,
-            *hyper,
             update.n_states,
             self.n_particles,
             attempts,

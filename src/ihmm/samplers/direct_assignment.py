@@ -7,7 +7,9 @@ import numpy as np
 from ihmm.data import Data
 from ihmm.emissions._protocol import provides
 from ihmm.kernels import direct
+from ihmm.kernels.conditionals import Concentrations
 from ihmm.kernels.counts import compact, count_transitions
+from ihmm.kernels.families import gather_statistics
 from ihmm.model import Draw, Model
 from ihmm.samplers._base import PassInfo, StateUpdate, sequence_starts
 from ihmm.sticks import new_stream, total_states
@@ -42,8 +44,7 @@ class DirectAssignment:
         compiled = data.conjugate.compiled
         assert compiled is not None
         sequence = sequence_starts(data.offsets)
-        hyper = draw.hyper
-        mass = (hyper.concentration, hyper.alpha, hyper.kappa)
+        concentrations, n_total = Concentrations(*draw.hyper), total_states(model.prior)
         stream = new_stream(rng)
 
         states, beta, n_states = draw.states.copy(), draw.transitions.beta, draw.n_states
@@ -54,22 +55,9 @@ class DirectAssignment:
             counts = count_transitions(states, data.offsets, capacity)
             visits = counts.sum(axis=0)
             statistics = np.zeros((capacity, compiled.size))
-            direct.gather_statistics(compiled.family, statistics, compiled.values, states)
+            gather_statistics(compiled.family, statistics, compiled.values, states)
             t = direct.reassign(
-                t,
-                stream,
-                compiled.family,
-                compiled.prior,
-                compiled.values,
-                sequence,
-                states,
-                counts,
-                visits,
-                statistics,
-                beta,
-                hyper.gamma,
-                mass,
-                total_states(model.prior),
+                t, stream, compiled, concentrations, n_total, sequence, states, counts, visits, statistics, beta
             )
             n_states = capacity
 

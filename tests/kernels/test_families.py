@@ -1,4 +1,4 @@
-"""`kernels.direct`: what the observations of a state say about one more, against the evidence of the emissions."""
+"""`kernels.families`: predictive densities by sufficient statistics, against the evidence of the emissions."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ from ihmm.emissions import (
     NormalMean,
     Poisson,
 )
-from ihmm.kernels import direct
+from ihmm.kernels import families
+from ihmm.kernels.families.poisson import log_negative_binomial
 
 QUICK = settings(max_examples=40, deadline=None, derandomize=True)
 EMISSIONS = [
@@ -41,10 +42,10 @@ def observations(emission, n, seed):
 
 def log_predictive(emission, y):
     """log p(the last of y | those before), by way of the sufficient statistics."""
-    compiled = emission.conjugate(y).compiled
-    family, statistics = compiled.family, np.zeros((1, compiled.size))
-    direct.gather_statistics(family, statistics, compiled.values[:-1], np.zeros(len(y) - 1, np.int64))
-    return direct.log_predictive(family, compiled.prior, statistics[0], compiled.values, len(y) - 1)
+    family, prior, values, size = emission.conjugate(y).compiled
+    statistics = np.zeros((1, size))
+    families.gather_statistics(family, statistics, values[:-1], np.zeros(len(y) - 1, np.int64))
+    return families.log_predictive(family, prior, statistics[0], values, len(y) - 1)
 
 
 @every_family
@@ -59,14 +60,13 @@ def test_the_predictive_is_the_ratio_of_evidences(emission, n, seed):
 @every_family
 def test_every_state_is_given_its_own_observations(emission):
     y, states = observations(emission, 30, seed=1)
-    compiled = emission.conjugate(y).compiled
-    family = compiled.family
-    together = np.zeros((4, compiled.size))
-    direct.gather_statistics(family, together, compiled.values, states)
+    family, _, values, size = emission.conjugate(y).compiled
+    together = np.zeros((4, size))
+    families.gather_statistics(family, together, values, states)
     for k in range(4):
-        alone = np.zeros((1, compiled.size))
-        own = compiled.values[states == k]
-        direct.gather_statistics(family, alone, own, np.zeros(len(own), np.int64))
+        alone = np.zeros((1, size))
+        own = values[states == k]
+        families.gather_statistics(family, alone, own, np.zeros(len(own), np.int64))
         np.testing.assert_array_equal(together[k], alone[0])
         assert together[k, 0] == (states == k).sum()
 
@@ -74,15 +74,15 @@ def test_every_state_is_given_its_own_observations(emission):
 @every_family
 def test_an_observation_taken_away_again_leaves_no_trace(emission):
     y, _ = observations(emission, 20, seed=2)
-    compiled = emission.conjugate(y).compiled
-    family, statistic = compiled.family, np.zeros(compiled.size)
+    family, _, values, size = emission.conjugate(y).compiled
+    statistic = np.zeros(size)
     history = [statistic.copy()]
     for t in range(20):
-        direct.change_statistics(family, statistic, compiled.values, t, 1.0)
+        families.change_statistics(family, statistic, values, t, 1.0)
         history.append(statistic.copy())
     for t in reversed(range(20)):
         before = history[t]
-        direct.change_statistics(family, statistic, compiled.values, t, -1.0)
+        families.change_statistics(family, statistic, values, t, -1.0)
         np.testing.assert_allclose(statistic, before, rtol=1e-9, atol=1e-9)
     assert not statistic.any()
 
@@ -108,13 +108,12 @@ def test_columns_with_missing_values_are_judged_by_the_others(emission):
 @every_family
 def test_a_step_that_is_missing_is_worth_nothing(emission):
     y, _ = observations(emission, 10, seed=5)
-    compiled = emission.conjugate(y).compiled
-    values = np.array(compiled.values)
+    family, prior, values, size = emission.conjugate(y).compiled
+    values, statistics = np.array(values), np.zeros((1, size))
     values[3] = np.nan
-    family, statistics = compiled.family, np.zeros((1, compiled.size))
-    direct.gather_statistics(family, statistics, values, np.zeros(10, np.int64))
+    families.gather_statistics(family, statistics, values, np.zeros(10, np.int64))
     assert statistics[0, 0] == 9
-    assert direct.log_predictive(family, compiled.prior, statistics[0], values, 3) == 0.0
+    assert families.log_predictive(family, prior, statistics[0], values, 3) == 0.0
 
 
 @pytest.mark.parametrize("y", [0, 1, 999_000, 1_000_000])
@@ -123,4 +122,4 @@ def test_counts_keep_their_precision_in_long_series(shape, y):
     # Γ(shape + y) / Γ(shape) y! is a product of y fractions
     rate, i = shape / 1e6, np.arange(y)
     expected = np.log((shape + i) / (i + 1)).sum() - shape * np.log1p(1 / rate) - y * np.log1p(rate)
-    assert direct.log_negative_binomial(shape, rate, float(y)) == pytest.approx(expected, abs=1e-6)
+    assert log_negative_binomial(shape, rate, float(y)) == pytest.approx(expected, abs=1e-6)

@@ -1,0 +1,39 @@
+"""Symbols 0, 1, …, with probabilities ~ Dirichlet(concentration, …, concentration).
+
+prior: concentration, number of symbols
+statistics: number of observations, then how often each symbol was observed
+"""
+
+import math
+
+from ihmm.kernels._jit import inlined, jit
+from ihmm.kernels.counts import log_rise
+
+
+@inlined
+def change_statistics(statistic, y, sign):
+    statistic[1 + int(y)] += sign
+
+
+@inlined
+def log_predictive(prior, statistic, y):
+    return math.log((prior[0] + statistic[1 + int(y)]) / (prior[0] * prior[1] + statistic[0]))
+
+
+@inlined
+def prepare(prior, statistic):
+    """Nothing to prepare."""
+
+
+@jit
+def combine(prior, first, second, combined):
+    for i in range(1, len(combined)):
+        combined[i] = first[i] + second[i]
+
+
+@jit
+def log_evidence(prior, statistic):
+    value = -log_rise(prior[0] * prior[1], statistic[0])
+    for i in range(1, len(statistic)):
+        value += log_rise(prior[0], statistic[i])
+    return value
