@@ -203,14 +203,14 @@ def test_an_overview_of_any_posterior_can_be_saved_as_pdf(case, request, tmp_pat
     figure = plots.overview(request.getfixturevalue(case))
     figure.savefig(tmp_path / "page.pdf")
     assert [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")] == [
-        "States", "Observations by state", "Transitions", "Dwell times", "How many states",
+        "States", "Observations by state", "Transitions", "Dwell times", "Number of states",
         "Number of states by sweep", "Joint log-likelihood by sweep",
     ]  # fmt: skip
 
 
 def test_an_overview_shows_co_assignment_if_densities_are_unknown():
     figure = plots.overview(draw_some(ihmm.Model(Odd(), MODEL.prior), RNG.standard_normal((80, 8))))
-    assert "Steps in the same state" in [ax.get_title(loc="left") for ax in figure.axes]
+    assert "Co-assignment" in [ax.get_title(loc="left") for ax in figure.axes]
 
 
 @pytest.mark.parametrize("place", ["grid", "free"])

@@ -1,6 +1,6 @@
 """Plots of a posterior with matplotlib. Needs the extra `plots`.
 
-Every function draws on the Axes it is given and returns it. Without one it makes a figure: a pyplot figure if pyplot is
+Functions draw on the Axes they are given and return it. Without one they make a figure: a pyplot figure if pyplot is
 imported or a notebook is running, so that the cell or `plt.show()` displays it; otherwise a plain `Figure`, which needs
 no display. In both cases ``ax.figure.savefig("name.pdf")`` saves it.
 

@@ -34,11 +34,11 @@ def overview(posterior: Posterior) -> Figure:
     n_states(posterior, sizes)
     traces(posterior, ("log_joint", "n_states"), (joint, counts))
     titles = {
-        above: "States" if len(posterior.lengths) == 1 else f"States, the first of {len(posterior.lengths)} sequences",
-        densities: "Observations by state" if has_density(posterior) else "Steps in the same state",
+        above: "States" if len(posterior.lengths) == 1 else f"States (first of {len(posterior.lengths)} sequences)",
+        densities: "Observations by state" if has_density(posterior) else "Co-assignment",
         matrix: "Transitions",
         dwell: "Dwell times",
-        sizes: "How many states",
+        sizes: "Number of states",
         counts: "Number of states by sweep",
         joint: "Joint log-likelihood by sweep",
     }

@@ -39,7 +39,7 @@ def dwell_times(posterior: Posterior, ax: Axes | None = None) -> Axes:
         medians.append(f"{k}: {np.median(own):g}")
         longest = max(longest, float(np.quantile(own, 1 - LONGEST)))
     ax.set_yscale("log")
-    ax.set(xlabel="steps, at least", ylabel="share of runs", xlim=(1, longest), ylim=(LONGEST, 1.2))
+    ax.set(xlabel="n (steps)", ylabel="P(dwell time ≥ n)", xlim=(1, longest), ylim=(LONGEST, 1.2))
     ax.xaxis.set_major_locator(integer_ticks())
     add_legend(ax, medians, colours(found.n_states), title="state: median")
     return ax
