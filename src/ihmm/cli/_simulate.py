@@ -41,7 +41,9 @@ def simulate(states: int | None, length: int, seed: int, emission: str, out: Pat
     """
     with input_errors():
         if emission == ION_CHANNEL and states is not None:
-            raise ValueError("--states cannot be used with --emission ion-channel, which has four levels")
+            raise ValueError(
+                "--states cannot be used with --emission ion-channel, which has four levels; choose another --emission"
+            )
         write_simulated(out, emission, states, length, seed)
 
 
