@@ -301,8 +301,8 @@ def draw_curves(parts: dict[str, list[Record]], data: str, file: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from ihmm._pictures import GREY, PALETTE
-    from ihmm.plots import OPEN, WIDTH
+    from ihmm._plot_data import GREY, PALETTE
+    from ihmm.plots._axes import OPEN, WIDTH
 
     starts, truth = STARTS[data], n_states(data)
     ticks = sorted({1, truth, *starts})

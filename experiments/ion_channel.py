@@ -12,7 +12,7 @@ from experiments.chains import CONTENDERS, LARGE, of, stack
 from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
 from ihmm import tables
-from ihmm._pictures import colours
+from ihmm._plot_data import colours
 from ihmm._typing import FloatArray, IntArray
 
 TITLE = "Fig. 6: an ion channel"

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from ihmm._pictures import GREY
+from ihmm._plot_data import GREY
 from ihmm._typing import FloatArray
-from ihmm.plots import OPEN, WIDTH
+from ihmm.plots._axes import OPEN, WIDTH
 
 INK = "#333333"
 RESOLUTION = 130  # dots per inch

@@ -1,4 +1,4 @@
-"""The command line: what it prints and writes, and one sentence for every mistake."""
+"""The command line: output, files, exit codes and error messages."""
 
 import hashlib
 import json
@@ -16,7 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 import ihmm
-from ihmm.cli import SIMULATED, cli
+from ihmm.cli import cli
+from ihmm.cli._simulate import EMISSIONS
 from ihmm.store import Run
 
 SHORT = ("--draws", "20", "--tune", "10", "--chains", "2", "--seed", "3", "--no-report")
@@ -31,22 +32,22 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*args, code=0):
-    """Run a command in this process; it must exit with this code, and without a traceback."""
+    """Run a command in this process. It must exit with this code and without a traceback."""
     result = CliRunner().invoke(cli, [str(arg) for arg in args])
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     return result
 
 
-def refused(*args):
-    """The last line of what a mistake is answered with."""
+def error_of(*args):
+    """The error message of a command that must fail with exit code 2."""
     result = run(*args, code=2)
     assert result.stdout == ""
     return result.stderr.splitlines()[-1]
 
 
 def ihmm_process(*args, **settings):
-    """A process of its own."""
+    """Run a command in a new process."""
     return subprocess.run(
         [sys.executable, "-m", "ihmm", *map(str, args)], capture_output=True, text=True, timeout=300, **settings
     )
@@ -59,12 +60,12 @@ def fit(*args):
 # Fit
 
 
-def test_a_fit_prints_the_answer_and_writes_all_there_is(folder):
+def test_fit_prints_a_summary_and_writes_all_files(folder):
     result = fit("--out", "runs/x")
     assert result.stderr == ""
     posterior = ihmm.Posterior.load("runs/x")
     assert repr(posterior.summary()) in result.stdout
-    assert "In runs/x: " in result.stdout
+    assert "Files in runs/x: " in result.stdout
     table = pd.read_csv("runs/x/segmentation.csv")
     assert list(table) == ["sequence", "row", "state", "probability"]
     np.testing.assert_array_equal(table["state"], posterior.summary().states)
@@ -74,11 +75,11 @@ def test_a_fit_prints_the_answer_and_writes_all_there_is(folder):
     assert json.loads(Path("runs/x/summary.json").read_text())["n_states"] == posterior.summary().n_states
 
 
-def test_the_verdict_is_printed():
+def test_fit_prints_the_convergence_check():
     assert "too few to judge" in fit().stdout
 
 
-def test_the_model_and_the_draws_are_those_of_the_library():
+def test_model_and_draws_are_the_same_as_in_python():
     fit("--out", "x")
     from_file = ihmm.Posterior.load("x")
     y = pd.read_csv("trace.csv")[["current"]]
@@ -89,7 +90,7 @@ def test_the_model_and_the_draws_are_those_of_the_library():
 
 
 @pytest.mark.parametrize("option", [(), ("--no-sticky",), ("--emission", "poisson")])
-def test_the_model_is_that_of_the_estimator_for_counts_too(option):
+def test_the_model_of_counts_is_that_of_the_estimator(option):
     counts = np.random.default_rng(0).poisson(RECORDING.states * 20 + 3)
     np.save("counts.npy", counts)
     run("fit", "counts.npy", *SHORT, "--out", "x", *option)
@@ -99,7 +100,7 @@ def test_the_model_is_that_of_the_estimator_for_counts_too(option):
     assert ihmm.Posterior.load("x").model == estimator.fit(counts[:, None]).posterior_.model
 
 
-def test_an_autoregression_of_any_order_can_be_asked_for():
+def test_the_order_of_an_autoregression_is_an_option():
     fit("--emission", "autoregressive", "--order", "2", "--out", "x")
     y = pd.read_csv("trace.csv")["current"].to_numpy()
     estimator = ihmm.InfiniteHMM("autoregressive", order=2, draws=1, tune=0, chains=1).fit(y)
@@ -118,25 +119,25 @@ def test_settings_repeat_a_run_bit_for_bit():
     assert Path("x/settings.toml").read_text() == Path("y/settings.toml").read_text()
 
 
-def test_a_seed_that_was_chosen_is_kept():
+def test_a_random_seed_is_stored():
     run("fit", "trace.csv", "--column", "current", *SHORT[:6], "--no-report", "--out", "x")
     assert tomllib.loads(Path("x/settings.toml").read_text())["seed"] == ihmm.Posterior.load("x").seed
 
 
-def test_the_command_line_wins_over_the_file():
+def test_the_command_line_takes_precedence_over_the_file():
     Path("a.toml").write_text('files = ["trace.csv"]\ncolumn = ["current"]\ndraws = 9\ntune = 5\nchains = 2\n')
     run("fit", "--config", "a.toml", "--draws", "7", "--out", "x", "--no-report")
     assert ihmm.Posterior.load("x").n_states.shape == (2, 7)
 
 
-def test_files_in_a_toml_file_are_looked_for_beside_it(folder):
+def test_paths_in_a_toml_file_are_relative_to_it(folder):
     (folder / "deep").mkdir()
     Path("deep/a.toml").write_text('files = ["b.csv"]\n')
     Path("deep/b.csv").write_text("x\n1.5\n2.5\n3.5\n")
     run("fit", "--config", "deep/a.toml", *SHORT, "--out", "x")
 
 
-def test_provenance_says_where_the_numbers_come_from():
+def test_provenance_records_data_seed_and_versions():
     fit("--out", "x")
     record = json.loads(Path("x/provenance.json").read_text())
     assert record["files"] == [
@@ -157,18 +158,18 @@ def test_runs_are_numbered():
 
 
 def test_json_is_one_object_and_nothing_else():
-    answer = json.loads(fit("--json", "--out", "x").stdout)
-    assert answer["run"] == "x"
-    assert answer["n_states"] == len(answer["states"]) == len(answer["transitions"])
-    assert sum(answer["n_states_probabilities"].values()) == pytest.approx(1)
-    assert answer["check"]["fine"] is False
+    summary = json.loads(fit("--json", "--out", "x").stdout)
+    assert summary["run"] == "x"
+    assert summary["n_states"] == len(summary["states"]) == len(summary["transitions"])
+    assert sum(summary["n_states_probabilities"].values()) == pytest.approx(1)
+    assert summary["check"]["fine"] is False
 
 
-def test_symbols_are_named_in_the_answer_and_remembered():
+def test_symbols_are_named_in_the_output_and_stored():
     letters = np.array(list("ACGT"))[RECORDING.states]
     Path("dna.txt").write_text("\n".join(letters) + "\n")
     result = run("fit", "dna.txt", *SHORT, "--out", "x")
-    assert "state 0 shows" in result.stdout
+    assert "symbols of state 0: " in result.stdout
     assert ihmm.Posterior.load("x").model.emission == ihmm.Categorical(n_symbols=4)
     assert tomllib.loads(Path("x/settings.toml").read_text())["symbols"] == ["A", "C", "G", "T"]
     assert "probs[T]" in pd.read_csv("x/states.csv")
@@ -202,7 +203,7 @@ def test_draws_are_added_to_a_run():
     assert tomllib.loads(Path("x/settings.toml").read_text())["draws"] == 30
 
 
-def test_a_run_made_in_python_can_be_resumed_and_looked_at():
+def test_a_run_made_in_python_can_be_resumed_and_inspected():
     model = ihmm.Model(ihmm.Normal())
     ihmm.sample(model, RECORDING.y, draws=10, tune=5, chains=1, seed=1, progress=False, store="x")
     run("resume", "x", "--draws", "12", "--no-report")
@@ -210,7 +211,7 @@ def test_a_run_made_in_python_can_be_resumed_and_looked_at():
     assert "Normal(" in run("info", "x").stdout
 
 
-def test_prediction_gives_states_probabilities_and_likelihood():
+def test_predict_writes_states_probabilities_and_likelihood():
     fit("--out", "x")
     fresh = ihmm.datasets.ion_channel(length=50, seed=9).y
     pd.DataFrame({"current": fresh, "note": "-"}).to_csv("new.csv", index=False)
@@ -227,31 +228,31 @@ def test_prediction_gives_states_probabilities_and_likelihood():
     np.testing.assert_allclose(causal, posterior.filter(values)[:, 0], atol=1e-4)
 
 
-def test_prediction_codes_symbols_as_the_fit_did():
+def test_predict_uses_the_symbols_of_the_fit():
     Path("s.csv").write_text("s\n" + "B\nA\nC\n" * 30)
     run("fit", "s.csv", *SHORT, "--out", "x")
     Path("new.csv").write_text("s\nC\nC\n")
     run("predict", "x", "new.csv")
     Path("new.csv").write_text("s\nC\nD\n")
-    assert refused("predict", "x", "new.csv") == "Error: new.csv, line 3: 'D' is not one of the symbols A, B, C"
+    assert error_of("predict", "x", "new.csv") == "Error: new.csv, line 3: 'D' is not one of the symbols A, B, C"
 
 
-def test_info_tells_what_a_run_is():
+def test_info_describes_a_run():
     fit("--out", "x")
-    said = run("info", "x").stdout
+    output = run("info", "x").stdout
     for part in ("2 chains of 20 draws", "300 rows of current", "Normal(", "ParticleGibbs(", "seed      3", "numpy"):
-        assert part in said
+        assert part in output
 
 
-def test_a_run_that_another_process_works_on_can_be_looked_at_but_not_resumed():
+def test_a_run_in_progress_can_be_inspected_but_not_resumed():
     fit("--out", "x")
-    assert "going on now" not in run("info", "x").stdout
+    assert "running now" not in run("info", "x").stdout
     with Run.reopen("x", None):
-        assert "going on now" in run("info", "x").stdout
-        assert "another process is working on" in refused("resume", "x")
+        assert "running now" in run("info", "x").stdout
+        assert "another process is working on" in error_of("resume", "x")
 
 
-@pytest.mark.parametrize("emission", SIMULATED)
+@pytest.mark.parametrize("emission", EMISSIONS)
 def test_simulated_series_are_reproducible_and_can_be_fitted(emission):
     first, second = (run("simulate", "--emission", emission, "--length", 80, "--seed", 4) for _ in range(2))
     assert first.stdout == second.stdout
@@ -262,133 +263,133 @@ def test_simulated_series_are_reproducible_and_can_be_fitted(emission):
     run("fit", "s.csv", *(word for column in columns for word in ("--column", column)), *family, *SHORT)
 
 
-def test_simulated_series_have_no_more_states_than_asked_for():
+def test_simulated_series_have_at_most_the_given_number_of_states():
     run("simulate", "--emission", "normal", "--states", 3, "--out", "s.csv")
     assert pd.read_csv("s.csv")["state"].nunique() == 3
 
 
 @pytest.mark.slow
-def test_the_demonstration_fits_a_channel_and_shows_it():
-    said = run("demo").stdout
-    assert "4 states" in said
-    assert "The state found is the true one at 99" in said
+def test_demo_recovers_the_states_of_an_ion_channel():
+    output = run("demo").stdout
+    assert "4 states" in output
+    assert "The inferred state is correct at 99" in output
     assert any(Path("runs/demo-1").glob("*.html")) or any(Path("runs/demo-1").glob("*.png"))
 
 
 @pytest.mark.slow
-def test_warming_up_says_how_long_it_took():
+def test_warmup_prints_the_time_it_took():
     assert "Compiled in" in run("warmup").stdout
 
 
 def test_every_command_has_help_with_an_example():
     for name in cli.commands:
-        said = run(name, "--help").stdout
-        assert "Example" in said
-        assert f"ihmm {name}" in said
+        text = run(name, "--help").stdout
+        assert "Example" in text
+        assert f"ihmm {name}" in text
 
 
-# Mistakes
+# Errors
 
 BAD_FILES = {
-    "missing.csv": (None, "there is no file missing.csv"),
+    "missing.csv": (None, "file not found: missing.csv"),
     "empty.csv": ("", "empty.csv is empty"),
     "header.csv": ("time,current\n", "header.csv has a header but no rows"),
     "text.csv": ("time,current\n0,1\n1,oops\n", "text.csv, line 3: 'oops' in column current is not a number"),
-    "ragged.csv": ("time,current\n0,1\n1,2,3\n", "ragged.csv, line 3 has 3 cells, the first line has 2"),
-    "other.csv": ("time,voltage\n0,1\n1,2\n", "other.csv has no column current; it has time, voltage"),
-    "semicolon.csv": ("time;current\n0;1\n1;2\n", "semicolon.csv has one column if split at ',': try --delimiter ';'"),
-    "binary.csv": (b"\0\1\2", "binary.csv is not a table of text; CSV, TSV, NPY and Parquet files can be read"),
-    "latin.csv": (b"time,current\n0,\xe9\n", "latin.csv is not text in UTF-8 (line 2); save it in that encoding"),
+    "ragged.csv": ("time,current\n0,1\n1,2,3\n", "ragged.csv, line 3 has 3 cells, but the first line has 2"),
+    "other.csv": ("time,voltage\n0,1\n1,2\n", "other.csv has no column current; its columns are time, voltage"),
+    "semi.csv": ("time;current\n0;1\n1;2\n", "semi.csv has only one column with delimiter ','; try --delimiter ';'"),
+    "binary.csv": (b"\0\1\2", "binary.csv is a binary file of unknown format; expected CSV, TSV, NPY or Parquet"),
+    "latin.csv": (b"time,current\n0,\xe9\n", "latin.csv is not UTF-8 text (line 2); save it as UTF-8"),
     "bad.parquet": (b"not parquet, not at all", "bad.parquet cannot be read as Parquet"),
     "bad.npy": (b"not numpy", "bad.npy is not a NumPy array of numbers"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"), [(name, *rest) for name, rest in BAD_FILES.items()], ids=BAD_FILES
+    ("name", "content", "message"), [(name, *rest) for name, rest in BAD_FILES.items()], ids=BAD_FILES
 )
-def test_files_that_cannot_be_read(name, content, said):
+def test_unreadable_files_are_errors(name, content, message):
     if content is not None:
         Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert refused("fit", name, "--column", "current").startswith(f"Error: {said}")
+    assert error_of("fit", name, "--column", "current").startswith(f"Error: {message}")
     assert not Path("runs").exists()
 
 
-def test_a_folder_in_place_of_a_file(folder):
+def test_a_folder_instead_of_a_file_is_an_error(folder):
     (folder / "sub").mkdir()
-    assert refused("fit", "sub") == "Error: sub is a folder, not a file"
+    assert error_of("fit", "sub") == "Error: sub is a folder, not a file"
 
 
 BAD_OPTIONS = {
-    "no file": ((), "give a file to fit, or a --config that names one"),
-    "order": (("trace.csv", "--order", "2"), "--order goes with --emission autoregressive, not with auto"),
-    "particles": (("trace.csv", "--sampler", "beam", "--particles", "5"), "--particles goes with"),
-    "id": (("trace.csv", "--column", "time", "--id", "time"), "time is named by --column and by --id"),
+    "no file": ((), "no input file; name one on the command line or in the --config file"),
+    "order": (("trace.csv", "--order", "2"), "--order requires --emission autoregressive, got --emission auto"),
+    "particles": (("trace.csv", "--sampler", "beam", "--particles", "5"), "--particles requires"),
+    "id": (("trace.csv", "--column", "time", "--id", "time"), "column time is given for both --column and --id"),
     "columns": (("trace.csv", "--column", "*", "--emission", "poisson"), 'emission="poisson" takes one column, got 2'),
     "fractions": (("trace.csv", "--column", "current", "--emission", "categorical"), "expects whole numbers"),
     "draws": (("trace.csv", "--draws", "0"), "Invalid value for '--draws': 0 is not in the range x>=1."),
-    "init": (("trace.csv", "--init", "zero"), "'zero' is neither a number of states nor auto"),
+    "init": (("trace.csv", "--init", "zero"), "expected a positive number of states or auto, got 'zero'"),
     "emission": (("trace.csv", "--emission", "gamma"), "'gamma' is not one of"),
     "option": (("trace.csv", "--colunm", "x"), "Did you mean"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("args", "said"), BAD_OPTIONS.values(), ids=BAD_OPTIONS)
-def test_options_that_cannot_be(args, said):
-    assert said in refused("fit", *args)
+@pytest.mark.parametrize(("args", "message"), BAD_OPTIONS.values(), ids=BAD_OPTIONS)
+def test_invalid_options_are_errors(args, message):
+    assert message in error_of("fit", *args)
     assert not Path("runs").exists()
 
 
 BAD_TOML = {
     "syntax": ("draws = 5\ntune =\n", "a.toml is not valid TOML: Invalid value (at line 2, column 7)"),
-    "unknown": ("drawz = 5\n", "a.toml sets drawz, which is not known; known are files, column, "),
+    "unknown": ("drawz = 5\n", "a.toml: unknown option drawz; expected one of files, column, "),
     "kind": ('draws = "5"\n', "a.toml: draws must be a whole number, got '5'"),
     "truth": ("draws = true\n", "a.toml: draws must be a whole number, got True"),
-    "list": ('column = "current"\n', "a.toml: column must be a list of texts, got 'current'"),
+    "list": ('column = "current"\n', "a.toml: column must be a list of strings, got 'current'"),
     "range": ("draws = 0\n", "Invalid value for '--draws': 0 is not in the range x>=1."),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "said"), BAD_TOML.values(), ids=BAD_TOML)
-def test_a_toml_file_that_is_wrong(text, said):
+@pytest.mark.parametrize(("text", "message"), BAD_TOML.values(), ids=BAD_TOML)
+def test_an_invalid_toml_file_is_an_error(text, message):
     Path("a.toml").write_text(text)
-    assert said in refused("fit", "trace.csv", "--config", "a.toml")
+    assert message in error_of("fit", "trace.csv", "--config", "a.toml")
 
 
-def test_a_toml_file_that_is_not_there():
-    assert refused("fit", "--config", "no.toml") == "Error: no.toml cannot be read: No such file or directory"
+def test_a_missing_toml_file_is_an_error():
+    assert error_of("fit", "--config", "no.toml") == "Error: no.toml cannot be read: No such file or directory"
 
 
 @pytest.mark.parametrize("command", [("resume",), ("report",), ("info",), ("predict", "trace.csv")])
-def test_a_folder_that_is_no_run(command, folder, monkeypatch):
-    monkeypatch.setattr("ihmm.answers.can_report", lambda: True)
+def test_a_folder_that_is_not_a_run_is_an_error(command, folder, monkeypatch):
+    monkeypatch.setattr("ihmm.outputs.can_report", lambda: True)
     name, *files = command
-    assert "there is no folder" in refused(name, "nowhere", *files)
+    assert "there is no folder" in error_of(name, "nowhere", *files)
     (folder / "foreign").mkdir()
-    assert "is not a run" in refused(name, "foreign", *files)
+    assert "is not a run" in error_of(name, "foreign", *files)
 
 
-def test_a_folder_that_is_taken():
+def test_an_existing_folder_is_not_overwritten():
     fit("--out", "x")
-    said = refused("fit", "trace.csv", "--column", "current", "--out", "x")
-    assert said == "Error: x exists already: 'ihmm resume x' goes on with a run, or give another --out"
+    message = error_of("fit", "trace.csv", "--column", "current", "--out", "x")
+    assert message == "Error: x already exists; continue it with 'ihmm resume x' or choose another --out"
 
 
-def test_fewer_draws_than_there_are():
+def test_resume_cannot_remove_draws():
     fit("--out", "x")
-    assert "cannot end at 5" in refused("resume", "x", "--draws", "5")
+    assert "cannot end at 5" in error_of("resume", "x", "--draws", "5")
 
 
-def test_a_report_that_cannot_be_written_is_refused_at_once(monkeypatch):
-    monkeypatch.setattr("ihmm.answers.can_report", lambda: False)
-    assert "pip install 'ihmm[report]'" in refused("fit", "trace.csv", "--column", "current", "--report")
+def test_a_missing_report_package_is_an_error_before_sampling(monkeypatch):
+    monkeypatch.setattr("ihmm.outputs.can_report", lambda: False)
+    assert "pip install 'ihmm[report]'" in error_of("fit", "trace.csv", "--column", "current", "--report")
 
 
-def test_an_unknown_command_is_answered_with_the_nearest():
-    assert refused("reprot", "x") == "Error: No such command 'reprot'. Did you mean 'report'?"
+def test_an_unknown_command_suggests_the_nearest():
+    assert error_of("reprot", "x") == "Error: No such command 'reprot'. Did you mean 'report'?"
 
 
-def test_our_own_failures_are_one_line_with_the_traceback_for_those_who_ask(monkeypatch):
+def test_internal_errors_are_one_line_and_debug_adds_the_traceback(monkeypatch):
     def fail(*_, **__):
         raise ValueError("expected 1\ngot 2")
 
@@ -398,7 +399,7 @@ def test_our_own_failures_are_one_line_with_the_traceback_for_those_who_ask(monk
     result = run(*args, code=1)
     assert (
         result.stderr
-        == "Error: ValueError: expected 1 (this is a fault of ihmm; --debug shows where, please report it)\n"
+        == "Error: ValueError: expected 1 (this is a bug in ihmm; run with --debug for the traceback and report it)\n"
     )
     result = CliRunner().invoke(cli, [*args, "--debug"])
     assert result.exit_code == 1
@@ -408,29 +409,29 @@ def test_our_own_failures_are_one_line_with_the_traceback_for_those_who_ask(monk
 # Processes
 
 
-def test_a_process_keeps_answer_and_errors_apart():
+def test_output_and_errors_go_to_different_streams():
     done = ihmm_process("fit", "trace.csv", "--column", "current", *SHORT, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["seed"] == 3
     done = ihmm_process("fit", "trace.csv", "--column", "nothing")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "Error: trace.csv has no column nothing; it has time, current\n"
+    assert done.stderr == "Error: trace.csv has no column nothing; its columns are time, current\n"
 
 
-def test_a_terminal_that_knows_ascii_only_is_no_obstacle():
+def test_fit_works_on_an_ascii_terminal():
     done = ihmm_process(
         "fit", "trace.csv", "--column", "current", *SHORT, env=os.environ | {"PYTHONIOENCODING": "ascii"}
     )
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_reader_that_has_seen_enough_is_no_error():
+def test_a_closed_pipe_is_not_an_error():
     command = f"{sys.executable} -m ihmm simulate --length 100000 | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("current,state\n", "")
 
 
-def test_without_click_the_command_says_what_to_install():
+def test_without_click_the_error_says_what_to_install():
     code = "import sys; sys.modules['click'] = None; import ihmm.__main__ as m; m.main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1
@@ -442,7 +443,7 @@ def test_the_library_does_not_import_click():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_a_run_that_is_interrupted_can_be_resumed_and_is_then_as_if_it_had_not_been():
+def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one():
     args = (
         "fit",
         "trace.csv",
@@ -457,7 +458,7 @@ def test_a_run_that_is_interrupted_can_be_resumed_and_is_then_as_if_it_had_not_b
         "--seed",
         "3",
     )
-    # a shell starts background jobs with Ctrl-C ignored, and what they start inherits that
+    # shells start background jobs with SIGINT ignored, and child processes inherit that
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import ihmm.__main__ as m; m.main()"
     )
@@ -467,16 +468,16 @@ def test_a_run_that_is_interrupted_can_be_resumed_and_is_then_as_if_it_had_not_b
         time.sleep(0.05)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    _, message = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert said == "Error: stopped; what was drawn is kept, and 'ihmm resume x' goes on\n"
+    assert message == "Error: interrupted; draws are saved, continue with 'ihmm resume x'\n"
     assert "of 1500 draws" in run("info", "x").stdout
     run("resume", "x", "--no-report")
     run(*args, "--out", "y")
     np.testing.assert_array_equal(ihmm.Posterior.load("x").states, ihmm.Posterior.load("y").states)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 def test_progress_is_shown_on_a_terminal_only():
     import pty
 
@@ -488,17 +489,17 @@ def test_progress_is_shown_on_a_terminal_only():
             stderr=theirs,
         )
         os.close(theirs)
-        said = b""
+        output = b""
         try:
             while part := os.read(ours, 4096):
-                said += part
-        except OSError:  # the other end is closed
+                output += part
+        except OSError:  # the process has closed its end
             pass
         os.close(ours)
         assert process.wait() == 0
-        return said.decode()
+        return output.decode()
 
-    said = stderr_of()
-    assert "300 rows of current; Normal emission" in said
-    assert "chain 1" in said
+    output = stderr_of()
+    assert "300 rows of current; Normal emission" in output
+    assert "chain 1" in output
     assert stderr_of("--quiet") == ""

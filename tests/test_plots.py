@@ -1,4 +1,4 @@
-"""Pictures show what the posterior says: the right marks at the right places, on the Axes they are given."""
+"""Plots show the posterior: the right marks at the right places, on the Axes they are given."""
 
 import importlib
 import os
@@ -15,13 +15,14 @@ from matplotlib.figure import Figure
 
 import ihmm
 from ihmm import plots
+from ihmm.plots._series import BINS
 from ihmm.samplers import ParticleGibbs
 
 RNG = np.random.default_rng(5)
 MEANS = np.array([0.0, 5.0, 10.0])
 PATH = np.repeat(
     [0, 1, 0, 2, 1, 0], [20, 10, 15, 10, 10, 15]
-)  # 50, 20 and 10 steps: states of the summary are the same
+)  # visits of 50, 20 and 10 steps: the summary numbers the states in the same order
 Y = MEANS[PATH] + 0.3 * RNG.standard_normal(len(PATH))
 MODEL = ihmm.Model(ihmm.NormalMean(noise=0.3, scale=5), ihmm.HDPPrior(gamma=1.0, concentration=1.0, stickiness=0.5))
 
@@ -37,7 +38,7 @@ class VectorPhi(NamedTuple):
 
 
 class Vectors(ihmm.Emission):
-    """Columns of unit variance; φ is put at the mean."""
+    """Columns of unit variance; φ is set to the sample mean."""
 
     def validate(self, y):
         return y.astype(float)
@@ -66,13 +67,13 @@ class CountsPhi(NamedTuple):
 
 
 class Counts(ihmm.Emission):
-    """Geometric counts from 0, of the mean `rate`; kept as floats, as a family may."""
+    """Geometric counts from 0 with mean `rate`, stored as floats."""
 
     def validate(self, y):
         return y.astype(float)
 
     def log_density(self, y, phi):
-        assert np.all(y == np.floor(y)), "the density is one on whole numbers"
+        assert np.all(y == np.floor(y)), "the density is defined on whole numbers only"
         return y[:, None] * np.log(phi.rate / (1 + phi.rate)) - np.log1p(phi.rate)
 
     def sample_prior(self, rng, n):
@@ -89,7 +90,7 @@ class Counts(ihmm.Emission):
 
 
 class Odd(Vectors):
-    """Several columns and no mean."""
+    """Several columns, and φ has no field `mean`."""
 
     def _phi(self, mean):
         return mean
@@ -99,7 +100,7 @@ class Odd(Vectors):
 
 
 @pytest.fixture(autouse=True)
-def no_figure_stays():
+def close_figures():
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
@@ -144,7 +145,7 @@ def wide() -> ihmm.Posterior:
 
 
 def stopped(call: int, **settings) -> ihmm.Posterior:
-    class Impatient:
+    class Interrupted:
         calls = 0
 
         def resample_states(self, rng, data, model, draw):
@@ -154,7 +155,7 @@ def stopped(call: int, **settings) -> ihmm.Posterior:
             return ParticleGibbs().resample_states(rng, data, model, draw)
 
     with pytest.warns(UserWarning, match="chain 0 has"):
-        return draw_some(sampler=Impatient(), chains=3, cores=1, **settings)
+        return draw_some(sampler=Interrupted(), chains=3, cores=1, **settings)
 
 
 def names(ax: Axes) -> list[str]:
@@ -162,13 +163,13 @@ def names(ax: Axes) -> list[str]:
 
 
 def boxes(ax: Axes) -> list[np.ndarray]:
-    """Corners of the boxes, an array (boxes, 5, 2) a state."""
+    """Corners of the boxes, one array (boxes, 5, 2) per state."""
     groups = [part for part in ax.collections if type(part) is PolyCollection and part.get_zorder() == 2]
     return [np.array([path.vertices for path in group.get_paths()]) for group in groups]
 
 
 def spans(ax: Axes) -> list[list[float]]:
-    """Where the shaded stretches begin and end."""
+    """Start and end of each shaded interval."""
     (shade,) = [part for part in ax.collections if part.get_zorder() == 0]
     return [[path.vertices[:, 0].min(), path.vertices[:, 0].max()] for path in shade.get_paths()]
 
@@ -189,7 +190,7 @@ EVERY = {
 
 
 @pytest.mark.parametrize("draw", EVERY.values(), ids=EVERY)
-def test_a_picture_is_drawn_on_the_axes_given_or_on_a_figure_of_its_own(draw, posterior):
+def test_a_plot_uses_the_given_axes_or_makes_a_figure(draw, posterior):
     mine = Figure().add_subplot()
     assert np.ravel(draw(posterior, mine))[0] is mine
     (first, *_) = np.ravel(draw(posterior))
@@ -198,22 +199,22 @@ def test_a_picture_is_drawn_on_the_axes_given_or_on_a_figure_of_its_own(draw, po
 
 
 @pytest.mark.parametrize("case", ["posterior", "symbols", "many", "single", "wide"])
-def test_an_overview_of_anything_can_be_saved_as_print(case, request, tmp_path):
+def test_an_overview_of_any_posterior_can_be_saved_as_pdf(case, request, tmp_path):
     figure = plots.overview(request.getfixturevalue(case))
     figure.savefig(tmp_path / "page.pdf")
     assert [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")] == [
-        "States", "Observations by state", "Transitions", "Dwell times", "How many states",
+        "States", "Observations by state", "Transitions", "Dwell times", "Number of states",
         "Number of states by sweep", "Joint log-likelihood by sweep",
     ]  # fmt: skip
 
 
-def test_an_overview_does_without_densities_that_nobody_knows():
+def test_an_overview_shows_co_assignment_if_densities_are_unknown():
     figure = plots.overview(draw_some(ihmm.Model(Odd(), MODEL.prior), RNG.standard_normal((80, 8))))
-    assert "Steps in the same state" in [ax.get_title(loc="left") for ax in figure.axes]
+    assert "Co-assignment" in [ax.get_title(loc="left") for ax in figure.axes]
 
 
 @pytest.mark.parametrize("place", ["grid", "free"])
-def test_the_series_and_its_strip_share_the_room_of_the_axes_given(place, posterior):
+def test_the_series_and_its_probabilities_divide_the_given_axes(place, posterior):
     figure = Figure(figsize=(6, 4))
     ax = figure.add_subplot() if place == "grid" else figure.add_axes((0.1, 0.2, 0.8, 0.7))
     before = ax.get_position()
@@ -229,13 +230,14 @@ def test_the_series_and_its_strip_share_the_room_of_the_axes_given(place, poster
 @pytest.mark.parametrize(
     "use", ["", "import matplotlib.pyplot", "sys.modules['IPython'] = MagicMock(version_info=(9, 0))"]
 )
-def test_pyplot_knows_a_figure_only_where_somebody_would_show_it(use):
+def test_figures_belong_to_pyplot_only_if_pyplot_or_a_notebook_is_in_use(use):
     script = f"""
 import sys
 from unittest.mock import MagicMock
 import numpy as np
 {use}
 from ihmm import plots
+from ihmm.plots._series import BINS
 ax = plots.transitions(np.eye(2))
 pyplot = sys.modules.get("matplotlib.pyplot")
 assert (pyplot is not None and pyplot.get_fignums() == [1] and pyplot.gcf() is ax.figure) == {bool(use)}
@@ -243,7 +245,7 @@ assert (pyplot is not None and pyplot.get_fignums() == [1] and pyplot.gcf() is a
     subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | {"MPLBACKEND": "agg"})
 
 
-def test_without_matplotlib_the_way_out_is_named(monkeypatch):
+def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "ihmm.plots")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'ihmm\[plots\]'"):
@@ -261,7 +263,7 @@ def test_colours_differ_for_21_states_and_start_the_same():
 # Series
 
 
-def test_every_observation_has_the_colour_of_its_state(posterior):
+def test_observations_have_the_colour_of_their_state(posterior):
     panel, strip = plots.series(posterior)
     assert len(panel.collections) == 3
     for k, dots in enumerate(panel.collections):
@@ -272,7 +274,7 @@ def test_every_observation_has_the_colour_of_its_state(posterior):
     assert strip.get_xlabel() == "step"
 
 
-def test_the_strip_stacks_the_probabilities_up_to_one(gappy):
+def test_stacked_probabilities_sum_to_one(gappy):
     _, strip = plots.series(gappy)
     heights = np.array([area.get_paths()[0].vertices[:, 1].max() for area in strip.collections])
     assert len(heights) == gappy.summary().n_states
@@ -289,7 +291,7 @@ def test_a_part_of_a_sequence_keeps_its_step_numbers(gappy):
     assert strip.get_xlabel() == "step of sequence 1"
 
 
-def test_missing_stretches_are_shaded_and_have_no_dots(gappy):
+def test_missing_values_are_shaded_and_have_no_dots(gappy):
     panel, _ = plots.series(gappy)
     assert spans(panel) == [[2.5, 5.5], [29.5, 30.5]]
     assert names(panel)[-1] == "missing"
@@ -316,7 +318,7 @@ def test_symbols_have_lanes(symbols):
     assert panel.get_yticks().tolist() == [0, 1, 2, 3]
 
 
-def test_columns_have_panels_the_first_six_of_them(wide):
+def test_the_first_six_columns_have_a_panel_each(wide):
     axes = plots.series(wide)
     assert axes.shape == (7,)
     assert [ax.get_ylabel() for ax in axes[:2]] == ["column 0", "column 1"]
@@ -324,7 +326,7 @@ def test_columns_have_panels_the_first_six_of_them(wide):
     assert all(spans(ax) == [[39.5, 44.5]] for ax in axes[:6])
 
 
-def test_a_long_series_is_shown_by_its_range_and_no_short_event_is_lost():
+def test_a_long_series_is_binned_and_short_events_stay_visible():
     n = 100_000
     path = np.zeros(n, int)
     path[[777, 50_000]] = 1
@@ -334,7 +336,7 @@ def test_a_long_series_is_shown_by_its_range_and_no_short_event_is_lost():
     found = posterior.summary().states
     panel, strip = plots.series(posterior)
     drawn = boxes(panel)
-    assert sum(map(len, drawn)) <= plots.BINS * posterior.summary().n_states
+    assert sum(map(len, drawn)) <= BINS * posterior.summary().n_states
     left, right, top = (np.concatenate([f(group) for group in drawn]) for f in (
         lambda g: g[:, :, 0].min(axis=1), lambda g: g[:, :, 0].max(axis=1), lambda g: g[:, :, 1].max(axis=1)
     ))  # fmt: skip
@@ -343,22 +345,22 @@ def test_a_long_series_is_shown_by_its_range_and_no_short_event_is_lost():
         assert right[hit] - left[hit] == 100
     assert len(np.unique(found[path == 1])) == 1
     assert spans(panel) == [[59_999.5, 60_999.5]]
-    assert all(len(area.get_paths()[0].vertices) < 5 * plots.BINS for area in strip.collections)
+    assert all(len(area.get_paths()[0].vertices) < 5 * BINS for area in strip.collections)
 
 
 @pytest.mark.parametrize("sequence", [-1, 2])
-def test_a_sequence_that_is_not_there_is_refused(gappy, sequence):
+def test_a_sequence_index_out_of_range_is_an_error(gappy, sequence):
     with pytest.raises(ValueError, match=rf"sequence must be from 0 to 1, got {sequence}"):
         plots.series(gappy, sequence=sequence)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, None), (0, 81), (80, None), (10, 10), (20, 10)])
-def test_steps_that_are_not_there_are_refused(gappy, start, stop):
+def test_steps_out_of_range_are_an_error(gappy, start, stop):
     with pytest.raises(ValueError, match=r"0 ≤ start < stop ≤ 80, the length of sequence 0; got"):
         plots.series(gappy, start=start, stop=stop)
 
 
-# How many states, and traces
+# Number of states and traces
 
 
 def test_bars_are_the_probabilities_of_the_number_of_states(many):
@@ -370,7 +372,7 @@ def test_bars_are_the_probabilities_of_the_number_of_states(many):
     assert ax.get_xticks().tolist() == list(expected)
 
 
-def test_traces_have_a_line_a_chain_and_tuning_shaded(posterior):
+def test_traces_have_one_line_per_chain_and_tuning_is_shaded(posterior):
     axes = plots.traces(posterior, ["n_states", "gamma", "update_rate"])
     assert axes.shape == (3,)
     assert [ax.get_ylabel() for ax in axes] == ["states", "γ", "update_rate"]
@@ -383,18 +385,18 @@ def test_traces_have_a_line_a_chain_and_tuning_shaded(posterior):
     assert axes[-1].get_xlabel() == "sweep, tuning shaded"
 
 
-def test_traces_without_warmup_have_no_shade(single):
+def test_traces_without_warmup_have_no_shading(single):
     (ax,) = plots.traces(single, "n_states")
     assert not ax.patches
     assert ax.get_xlabel() == "draw"
 
 
-def test_a_quantity_that_is_infinite_does_no_harm(single):
+def test_infinite_traces_can_be_drawn(single):
     assert np.isinf(single.traces["gamma"]).all()
     plots.traces(single, ["gamma"])[0].figure.canvas.draw()
 
 
-def test_a_start_far_away_does_not_flatten_the_rest():
+def test_a_distant_start_does_not_set_the_y_range():
     y = ihmm.datasets.four_state(300).y
     posterior = draw_some(y=y, init=20, tune=30, draws=20, save_warmup=True, sampler=ihmm.DirectAssignment())
     (ax,) = plots.traces(posterior, ["log_joint"])
@@ -402,7 +404,7 @@ def test_a_start_far_away_does_not_flatten_the_rest():
     assert ax.get_ylim()[0] < posterior.traces["log_joint"].min()
 
 
-def test_interrupted_chains_are_drawn_as_long_as_they_are():
+def test_interrupted_chains_are_drawn_up_to_their_last_draw():
     posterior = stopped(8, tune=0)
     (ax,) = plots.traces(posterior, ["log_joint"])
     assert [len(line.get_ydata()) for line in ax.lines] == [3, 2, 2]
@@ -420,7 +422,7 @@ def test_a_chain_interrupted_while_tuning_does_not_shift_the_others():
     np.testing.assert_array_equal(line.get_ydata(), np.concatenate(expected))
 
 
-def test_an_unknown_trace_is_refused_with_those_there_are(posterior):
+def test_an_unknown_trace_is_an_error_that_lists_the_known_ones(posterior):
     with pytest.raises(ValueError, match=r"names must be one of 'n_states', 'log_joint', .*, got 'likelihood'"):
         plots.traces(posterior, ["n_states", "likelihood"])
     with pytest.raises(ValueError, match=r"quantity must be one of 'n_states', .*, got 'likelihood'"):
@@ -428,14 +430,14 @@ def test_an_unknown_trace_is_refused_with_those_there_are(posterior):
 
 
 def test_traces_need_an_axes_for_every_name(posterior):
-    with pytest.raises(ValueError, match="axes must be as many as names, 2, got 1"):
+    with pytest.raises(ValueError, match="expected one Axes for each of 2 names, got 1"):
         plots.traces(posterior, ["n_states", "gamma"], [Figure().add_subplot()])
 
 
 # Transitions
 
 
-def test_a_matrix_has_its_numbers_in_its_cells(posterior):
+def test_cells_of_a_small_matrix_show_their_values(posterior):
     ax = plots.transitions(posterior)
     rows = posterior.summary().transitions
     np.testing.assert_array_equal(ax.images[0].get_array(), rows)
@@ -452,7 +454,7 @@ def test_a_large_matrix_has_a_colour_bar_instead(many):
     assert bar.get_ylabel() == "probability"
 
 
-def test_any_square_matrix_can_be_drawn_and_no_other():
+def test_only_square_matrices_can_be_drawn():
     assert len(plots.transitions([[0.5, 0.5], [0.1, 0.9]]).texts) == 4
     with pytest.raises(ValueError, match=r"square matrix of transitions, got shape \(2, 3\)"):
         plots.transitions(np.ones((2, 3)))
@@ -461,7 +463,7 @@ def test_any_square_matrix_can_be_drawn_and_no_other():
 # Densities
 
 
-def test_densities_of_the_states_add_up_to_that_of_all(posterior):
+def test_densities_of_the_states_sum_to_the_total(posterior):
     ax = plots.emissions(posterior)
     total, *states = [line.get_ydata() for line in ax.lines]
     assert len(states) == 3
@@ -475,7 +477,7 @@ def test_densities_of_the_states_add_up_to_that_of_all(posterior):
     np.testing.assert_allclose(sum(bar.get_height() * bar.get_width() for bar in ax.patches), 1)
 
 
-def test_a_family_of_the_users_own_is_drawn_by_its_own_density():
+def test_a_custom_emission_is_drawn_with_its_own_density():
     counts = RNG.geometric(1 / (1 + np.array([1.0, 20.0, 60.0])[PATH])) - 1
     posterior = draw_some(ihmm.Model(Counts(), MODEL.prior), counts)
     ax = plots.emissions(posterior)
@@ -485,7 +487,7 @@ def test_a_family_of_the_users_own_is_drawn_by_its_own_density():
     assert 0.5 < ax.lines[0].get_ydata().sum() < 1
 
 
-def test_symbols_have_bars_side_by_side(symbols):
+def test_symbols_have_one_bar_per_state(symbols):
     ax = plots.emissions(symbols)
     data, *states = [[bar.get_height() for bar in group] for group in ax.containers[:4]]
     np.testing.assert_allclose(data, np.bincount(PATH, minlength=4) / len(PATH))
@@ -513,12 +515,12 @@ def test_one_of_several_columns_has_normal_densities(wide):
     assert plots.emissions(wide).get_xlabel() == "column 0"
 
 
-def test_columns_that_cannot_be_drawn_are_refused(wide, posterior):
+def test_columns_without_a_density_are_an_error(wide, posterior):
     for found, column, last in ((wide, 8, 7), (posterior, 1, 0), (wide, -1, 7)):
         with pytest.raises(ValueError, match=f"column must be from 0 to {last}, got {column}"):
             plots.emissions(found, column=column)
     odd = draw_some(ihmm.Model(Odd(), MODEL.prior), RNG.standard_normal((80, 8)))
-    with pytest.raises(ValueError, match="a column of Odd cannot be drawn: φ needs the fields mean and variance"):
+    with pytest.raises(ValueError, match=r"cannot plot the density of this column of Odd: .* named mean and variance"):
         plots.emissions(odd)
 
 
@@ -527,7 +529,7 @@ MIXED = ihmm.Independent(
 )
 
 
-def test_columns_of_several_kinds_are_drawn_each_by_its_own_law():
+def test_mixed_columns_are_drawn_with_their_own_densities():
     y = ihmm.simulate(ihmm.Model(MIXED), 80, seed=1).y[0]
     y[3, 0] = y[5, 2] = np.nan
     y[:, 5] = np.nan
@@ -542,10 +544,10 @@ def test_columns_of_several_kinds_are_drawn_each_by_its_own_law():
         grid, curve = ax.lines[0].get_data()  # all states together
         if whole:
             assert curve.sum() == pytest.approx(1)
-        else:  # some of it lies beyond the data
+        else:  # part of the mass lies outside the range of the data
             assert 0.7 < np.trapezoid(curve, grid) < 1.01
-    with pytest.raises(ValueError, match="a column of Independent cannot be drawn"):
-        plots.emissions(mixed, column=5)  # which has no value
+    with pytest.raises(ValueError, match="cannot plot the density of this column of Independent"):
+        plots.emissions(mixed, column=5)  # all values are missing
     plots.overview(mixed)
 
 
@@ -581,7 +583,7 @@ def test_co_assignment_is_shown_on_the_scale_of_steps(gappy):
     assert len(ax.lines) == 2  # the second sequence begins
 
 
-def test_steps_that_were_chosen_are_named(posterior):
+def test_chosen_steps_are_labelled_by_their_number(posterior):
     ax = plots.co_assignment(posterior, steps=[5, 9, 70])
     ax.set_xticks([0, 1, 2])
     ax.figure.canvas.draw()
@@ -591,7 +593,7 @@ def test_steps_that_were_chosen_are_named(posterior):
 # Forecasts
 
 
-def test_a_fan_continues_the_history(posterior):
+def test_a_fan_chart_continues_the_history(posterior):
     future = posterior.forecast(7)
     ax = plots.forecast(future, history=Y[-10:])
     median, past = ax.lines[:2]
@@ -603,20 +605,20 @@ def test_a_fan_continues_the_history(posterior):
     assert names(ax) == ["median", "50%", "80%", "95%"]
 
 
-def test_a_fan_of_several_columns_has_panels(wide):
+def test_a_forecast_of_several_columns_has_a_panel_per_column(wide):
     axes = plots.forecast(wide.forecast(3), history=wide.data.values[-5:])
     assert axes.shape == (6,)
     assert [ax.get_ylabel() for ax in axes[:2]] == ["column 0", "column 1"]
 
 
-def test_what_is_not_a_forecast_or_its_history_is_refused(gappy, posterior):
+def test_invalid_forecasts_and_histories_are_errors(gappy, posterior):
     with pytest.raises(TypeError, match=r"expected a Forecast, got list; .* one by one"):
         plots.forecast(gappy.forecast(3))
-    with pytest.raises(ValueError, match=r"history must have shape \(steps,\) as the forecast does, got \(5, 2\)"):
+    with pytest.raises(ValueError, match=r"history must have shape \(steps,\) to match the forecast, got \(5, 2\)"):
         plots.forecast(posterior.forecast(3), history=np.ones((5, 2)))
 
 
-# Samplers compared
+# Comparisons
 
 
 def test_runs_are_compared_by_medians_over_chains_from_the_first_sweep(posterior, single):
@@ -628,7 +630,7 @@ def test_runs_are_compared_by_medians_over_chains_from_the_first_sweep(posterior
     assert names(ax) == ["ours", "theirs"]
 
 
-def test_autocorrelations_start_at_one_and_stay_there_for_what_never_moves(posterior, single):
+def test_autocorrelations_start_at_one_and_are_one_for_constant_chains(posterior, single):
     ax = plots.compare({"ours": posterior, "still": single}, "n_states", lags=4)
     np.testing.assert_array_equal(ax.lines[1].get_data(), [np.arange(5), np.ones(5)])
     ax = plots.compare({"ours": posterior}, "log_joint", lags=1)
@@ -637,8 +639,10 @@ def test_autocorrelations_start_at_one_and_stay_there_for_what_never_moves(poste
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [1, np.median(expected)])
 
 
-def test_comparisons_that_cannot_be_made_are_refused(posterior):
-    with pytest.raises(ValueError, match="posteriors must map names to posteriors, got none"):
+def test_invalid_comparisons_are_errors(posterior):
+    with pytest.raises(
+        ValueError, match="expected posteriors to map at least one name to a posterior, got an empty mapping"
+    ):
         plots.compare({})
     with pytest.raises(ValueError, match="lags must be less than the number of draws, 6, got 6"):
         plots.compare({"one": posterior}, lags=6)

@@ -1,4 +1,4 @@
-"""Files become series, and whatever is wrong with one is said in a sentence that names the place."""
+"""Reading series from files; errors are one line and name the file, line and column."""
 
 import time
 
@@ -25,7 +25,7 @@ def column(table, i=0):
     return [None if np.isnan(value) else value for value in table.values[:, i].astype(float).tolist()]
 
 
-# What is read
+# Formats
 
 
 def test_a_column_by_name(write):
@@ -35,7 +35,7 @@ def test_a_column_by_name(write):
     assert table.names == ["trace.csv"]
 
 
-def test_a_column_by_number_without_a_header(write):
+def test_columns_are_numbered_without_a_header(write):
     table = read([write("0.1,1.5\n0.2,-2\n")], ["2"])
     assert column(table) == [1.5, -2]
 
@@ -45,17 +45,17 @@ def test_the_only_column_need_not_be_named(write):
     assert column(read([write("1\n2\n")])) == [1, 2]
 
 
-def test_several_columns_in_the_order_asked_for_or_by_a_pattern(write):
+def test_several_columns_in_the_given_order_or_by_a_pattern(write):
     file = write("time,a,b\n0,1,2\n1,3,4\n")
     assert read([file], ["b", "a"]).series[0].tolist() == [[2, 1], [4, 3]]
     assert read([file], ["[ab]"]).columns == ["a", "b"]
 
 
-def test_spaces_around_numbers_do_not_matter(write):
+def test_spaces_around_numbers_are_ignored(write):
     assert column(read([write("t\tx\n0\t 1 \n1\t2e0 \n", "a.tsv")], ["x"])) == [1, 2]
 
 
-def test_whole_numbers_stay_whole(write):
+def test_integers_stay_integers(write):
     assert read([write("n\n3\n4\n")]).series[0].dtype.kind == "i"
 
 
@@ -64,11 +64,11 @@ def test_words_for_missing_values(write, word):
     assert column(read([write(f"t,x\n0,1\n1,{word}\n2,3\n")], ["x"])) == [1, None, 3]
 
 
-def test_an_empty_line_of_a_single_column_is_a_missing_value_but_not_at_the_end(write):
+def test_empty_lines_of_a_single_column_are_missing_values_except_at_the_end(write):
     assert column(read([write("x\n1\n\n3\n\n\n")])) == [1, None, 3]
 
 
-def test_an_empty_line_between_rows_is_no_row(write):
+def test_empty_lines_between_rows_are_ignored(write):
     assert column(read([write("t,x\n0,1\n\n1,3\n\n")], ["x"])) == [1, 3]
 
 
@@ -112,13 +112,13 @@ def test_several_files_are_several_series(write):
     assert table.names == ["a.csv", "b.csv"]
 
 
-def test_an_id_column_tells_series_apart_even_if_they_alternate(write):
+def test_an_id_column_separates_series_even_if_they_alternate(write):
     table = read([write("cell,x\n01,1\nb,10\n01,2\nb,20\n")], by="cell")
     assert table.names == ["01", "b"]
     assert [part[:, 0].tolist() for part in table.series] == [[1, 2], [10, 20]]
 
 
-def test_names_of_series_tell_files_and_ids_apart(write, tmp_path):
+def test_names_of_series_are_unique_across_files_and_ids(write, tmp_path):
     (tmp_path / "b").mkdir()
     files = [write("id,x\n1,1\n1,2\n"), write("id,x\n1,3\n1,4\n", "b/trace.csv")]
     assert read(files, ["x"]).names == ["trace.csv", "b/trace.csv"]
@@ -126,7 +126,7 @@ def test_names_of_series_tell_files_and_ids_apart(write, tmp_path):
 
 
 @pytest.mark.parametrize("index", [True, False])
-def test_the_numbers_that_pandas_gives_to_columns_are_names(write, index):
+def test_default_column_names_of_pandas_are_a_header(write, index):
     write("")
     pd.DataFrame([[1.5, 2.5], [3.5, 4.5]]).to_csv("frame.csv", index=index)
     assert column(read(["frame.csv"], ["1"])) == [2.5, 4.5]
@@ -135,7 +135,7 @@ def test_the_numbers_that_pandas_gives_to_columns_are_names(write, index):
 # Symbols
 
 
-def test_text_is_coded_in_alphabetical_order_and_remembered(write):
+def test_text_is_encoded_in_alphabetical_order(write):
     table = read([write("base\nT\nA\n\nC\n")])
     assert table.symbols == ("A", "C", "T")
     assert column(table) == [2, 0, None, 1]
@@ -147,31 +147,31 @@ def test_a_file_of_symbols_needs_no_header(write):
     assert column(table) == [0, 1, 0, 2]
 
 
-def test_truth_values_are_symbols(write):
+def test_booleans_are_symbols(write):
     assert read([write("open\nTrue\nFalse\n\nTrue\n")]).symbols == ("False", "True")
 
 
-def test_symbols_that_are_given_keep_their_codes(write):
+def test_given_symbols_keep_their_codes(write):
     table = read([write("base\nT\nA\n")], symbols=("T", "G", "A"))
     assert column(table) == [0, 2]
     assert column(read([write("x\n2\n\n1\n")], symbols=("1", "2"))) == [1, None, 0]
 
 
-def test_symbols_of_all_files_count(write):
+def test_symbols_are_collected_from_all_files(write):
     assert read([write("s\na\nc\n", "1.csv"), write("s\nb\na\n", "2.csv")]).symbols == ("a", "b", "c")
 
 
-def test_text_and_numbers_are_symbols_only_if_asked_for(write):
+def test_mixed_text_and_numbers_are_symbols_only_if_categorical(write):
     file = write("s\na\n1\n")
     assert read([file], emission="categorical").symbols == ("1", "a")
     with pytest.raises(TableError, match=r"trace.csv, line 2: 'a' in column s is not a number"):
         read([file])
 
 
-# What is refused
+# Errors
 
 BIG = "\n".join(["x", *(f"word {i}" for i in range(60))])
-REFUSED = {
+INVALID = {
     "empty": ("", {}, "trace.csv is empty"),
     "blank": ("\n\n", {}, "trace.csv is empty"),
     "header only": ("time,current\n", {"columns": ["current"]}, "trace.csv has a header but no rows"),
@@ -180,58 +180,58 @@ REFUSED = {
     "text after blank lines": ("t,x\n\n0,1\n\n1,?\n", {"columns": ["x"]}, "trace.csv, line 5: '?' in column x"),
     "text in a count": ("x\nA\nB\n", {"emission": "poisson"}, "trace.csv, line 2: 'A' in column x is not a number"),
     "text everywhere": (BIG, {}, "trace.csv, line 2: 'word 0' in column x is not a number"),
-    "decimal comma": ("t;x\n0;1,5\n", {"columns": ["x"], "delimiter": ";"}, "write a point for the decimal comma"),
-    "unknown column": ("t,x\n0,1\n", {"columns": ["y"]}, "trace.csv has no column y; it has t, x"),
-    "id only": ("cell\n1\n2\n", {"by": "cell"}, "trace.csv has no column but cell"),
-    "id by a pattern": ("cell,x\n1,1\n", {"columns": ["c*"], "by": "cell"}, "trace.csv has no column c*; it has x"),
-    "unknown id": ("t,x\n0,1\n", {"columns": ["x"], "by": "cell"}, "trace.csv has no column cell; it has t, x"),
-    "which column": ("t,x\n0,1\n", {}, "trace.csv has the columns t, x: say with --column which to use"),
-    "same name": ("x,x\n0,1\n", {"columns": ["x"]}, "trace.csv has 2 columns named x"),
-    "long row": ("t,x\n0,1\n1,2,3\n", {"columns": ["x"]}, "trace.csv, line 3 has 3 cells, the first line has 2"),
-    "short row": ("t,x\n0,1\n1\n2,3\n", {"columns": ["t"]}, "trace.csv, line 3 has 1 cell, the first line has 2"),
-    "long rows": ("t,x\n0,1,2\n1,2,3\n", {"columns": ["x"]}, "trace.csv, line 2 has 3 cells, the first line has 2"),
-    "semicolons": ("t;x\n0;1\n1;2\n", {}, "trace.csv has one column if split at ',': try --delimiter ';'"),
-    "decimal commas": ("t;x\n0;1,5\n1;2,5\n", {}, "trace.csv has one column if split at ',': try --delimiter ';'"),
-    "tabs": ("t\tx\n0\t1\n1\t2\n", {}, "trace.csv has one column if split at ',': try --delimiter tab"),
-    "spaces": ("0 1\n1 2\n", {}, "trace.csv has one column if split at ',': try --delimiter space"),
-    "long delimiter": ("t,x\n0,1\n", {"delimiter": "::"}, "a delimiter is one character, 'tab' or 'space', got '::'"),
-    "binary": (b"\x7fELF\0\1\2", {}, "trace.csv is not a table of text; CSV, TSV, NPY and Parquet"),
-    "latin-1": ("t,Stärke\n0,1\n".encode("latin-1"), {}, "trace.csv is not text in UTF-8 (line 1)"),
-    "latin-1 below": ("x\n0\né\n".encode("latin-1"), {}, "trace.csv is not text in UTF-8 (line 3)"),
-    "utf-16": ("t,x\n0,1\n".encode("utf-16"), {}, "trace.csv is text in UTF-16; save it as UTF-8"),
+    "decimal comma": ("t;x\n0;1,5\n", {"columns": ["x"], "delimiter": ";"}, "use a decimal point instead of a comma"),
+    "unknown column": ("t,x\n0,1\n", {"columns": ["y"]}, "trace.csv has no column y; its columns are t, x"),
+    "id only": ("cell\n1\n2\n", {"by": "cell"}, "trace.csv has no column other than cell"),
+    "id pattern": ("cell,x\n1,1\n", {"columns": ["c*"], "by": "cell"}, "trace.csv has no column c*; its columns are x"),
+    "wrong id": ("t,x\n0,1\n", {"columns": ["x"], "by": "cell"}, "trace.csv has no column cell; its columns are t, x"),
+    "which column": ("t,x\n0,1\n", {}, "trace.csv has the columns t, x; choose with --column"),
+    "same name": ("x,x\n0,1\n", {"columns": ["x"]}, "trace.csv has 2 columns named x; column names must differ"),
+    "long row": ("t,x\n0,1\n1,2,3\n", {"columns": ["x"]}, "trace.csv, line 3 has 3 cells, but the first line has 2"),
+    "short row": ("t,x\n0,1\n1\n2,3\n", {"columns": ["t"]}, "trace.csv, line 3 has 1 cell, but the first line has 2"),
+    "long rows": ("t,x\n0,1,2\n1,2,3\n", {"columns": ["x"]}, "trace.csv, line 2 has 3 cells, but the first line has 2"),
+    "semicolons": ("t;x\n0;1\n1;2\n", {}, "trace.csv has only one column with delimiter ','; try --delimiter ';'"),
+    "commas": ("t;x\n0;1,5\n1;2,5\n", {}, "trace.csv has only one column with delimiter ','; try --delimiter ';'"),
+    "tabs": ("t\tx\n0\t1\n1\t2\n", {}, "trace.csv has only one column with delimiter ','; try --delimiter tab"),
+    "spaces": ("0 1\n1 2\n", {}, "trace.csv has only one column with delimiter ','; try --delimiter space"),
+    "delimiter": ("t,x\n0,1\n", {"delimiter": "::"}, "delimiter must be one character, 'tab' or 'space', got '::'"),
+    "binary": (b"\x7fELF\0\1\2", {}, "trace.csv is a binary file of unknown format; expected CSV, TSV, NPY or Parquet"),
+    "latin-1": ("t,Stärke\n0,1\n".encode("latin-1"), {}, "trace.csv is not UTF-8 text (line 1)"),
+    "latin-1 below": ("x\n0\né\n".encode("latin-1"), {}, "trace.csv is not UTF-8 text (line 3)"),
+    "utf-16": ("t,x\n0,1\n".encode("utf-16"), {}, "trace.csv is UTF-16 text; save it as UTF-8"),
     "open quote": ('x\n1\n"2\n3\n', {}, "trace.csv cannot be read as a table: "),
-    "infinite with a space": ("0\ninf ", {"delimiter": "tab"}, "trace.csv, line 2: 1 is infinite"),
-    "name of two lines": ('"a\nb",c\n1,2\n', {"columns": ["x"]}, "trace.csv has no column x; it has a b, c"),
-    "infinite": ("t,x\n0,1\n1,-inf\n", {"columns": ["x"]}, "trace.csv, line 3: x is infinite"),
-    "no values": ("t,x\n0,\n1,NA\n", {"columns": ["x"]}, "there are no values in x of trace.csv"),
+    "infinite with a space": ("0\ninf ", {"delimiter": "tab"}, "trace.csv, line 2: infinite value in column 1"),
+    "name of two lines": ('"a\nb",c\n1,2\n', {"columns": ["x"]}, "trace.csv has no column x; its columns are a b, c"),
+    "infinite": ("t,x\n0,1\n1,-inf\n", {"columns": ["x"]}, "trace.csv, line 3: infinite value in column x"),
+    "no values": ("t,x\n0,\n1,NA\n", {"columns": ["x"]}, "all values of x in trace.csv are missing"),
     "one row": ("x\n1.5\n", {}, "trace.csv has 1 row; a series needs at least 2"),
     "one row of an id": ("id,x\na,1\na,2\nb,3\n", {"by": "id"}, "b has 1 row; a series needs at least 2"),
-    "no id": ("id,x\na,1\n,2\n", {"by": "id"}, "trace.csv, line 3 has no id"),
+    "no id": ("id,x\na,1\n,2\n", {"by": "id"}, "trace.csv, line 3: column id is empty"),
     "unknown symbol": ("s\nA\nX\n", {"symbols": ("A", "C")}, "trace.csv, line 3: 'X' is not one of the symbols A, C"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("content", "how", "said"), REFUSED.values(), ids=REFUSED)
-def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(write, content, how, said):
+@pytest.mark.parametrize(("content", "options", "message"), INVALID.values(), ids=INVALID)
+def test_an_unreadable_file_is_an_error_of_one_line(write, content, options, message):
     with pytest.raises(TableError) as caught:
-        read([write(content)], **how)
-    assert said in str(caught.value)
+        read([write(content)], **options)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_are_not_there(tmp_path):
-    with pytest.raises(TableError, match=r"there is no file .*nothing.csv"):
+def test_missing_files_and_folders_are_errors(tmp_path):
+    with pytest.raises(TableError, match=r"file not found: .*nothing.csv"):
         read([tmp_path / "nothing.csv"])
     with pytest.raises(TableError, match="is a folder, not a file"):
         read([tmp_path])
 
 
-def test_arrays_that_are_none(write):
+def test_invalid_arrays_are_errors(write):
     np.save("cube.npy", np.zeros((2, 2, 2)))
     with pytest.raises(TableError, match=r"cube.npy has shape \(2, 2, 2\)"):
         read(["cube.npy"])
     np.save("complex.npy", np.array([1j, 2]))
-    with pytest.raises(TableError, match=r"complex.npy holds complex128, not numbers"):
+    with pytest.raises(TableError, match=r"complex.npy has dtype complex128; expected real numbers or text"):
         read(["complex.npy"])
     np.save("objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     for name in ("objects.npy", write(b"garbage", "junk.npy")):
@@ -239,14 +239,14 @@ def test_arrays_that_are_none(write):
             read([name])
 
 
-def test_parquet_that_is_none(write):
+def test_invalid_parquet_is_an_error(write):
     pytest.importorskip("pyarrow")
     with pytest.raises(TableError, match=r"junk.parquet cannot be read as Parquet"):
         read([write(b"garbage" * 100, "junk.parquet")])
 
 
-def test_files_with_other_columns_than_the_first(write):
-    with pytest.raises(TableError, match=r"b.csv has the columns y, a.csv has x"):
+def test_files_must_have_the_same_columns(write):
+    with pytest.raises(TableError, match=r"b.csv has y, but a.csv has x"):
         read([write("x\n1\n2\n", "a.csv"), write("y\n1\n2\n", "b.csv")])
 
 

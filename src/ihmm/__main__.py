@@ -1,4 +1,4 @@
-"""The command `ihmm`, also as `python -m ihmm`."""
+"""Entry point of the command `ihmm` and of `python -m ihmm`."""
 
 import sys
 from io import TextIOWrapper
@@ -13,7 +13,7 @@ def main() -> None:
         sys.exit("The command line needs click: pip install 'ihmm[cli]'")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # for terminals that cannot show all we print
+            stream.reconfigure(errors="replace")  # for terminals that cannot display every character
     cli(prog_name="ihmm")
 
 

@@ -22,7 +22,7 @@ from bokeh.models import (
 from bokeh.palettes import viridis
 from bokeh.plotting import figure
 
-from ihmm._pictures import (
+from ihmm._plot_data import (
     COLUMNS,
     LONGEST,
     NAMES,

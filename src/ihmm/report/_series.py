@@ -25,7 +25,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from ihmm._pictures import COLUMNS, LANE, PALE, WRITTEN, alphabet, colours
+from ihmm._plot_data import COLUMNS, LANE, PALE, WRITTEN, alphabet, colours
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.posterior import Posterior
 from ihmm.report._figures import hover, labelled, plain

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihmm._pictures import colours
+from ihmm._plot_data import colours
 from ihmm._typing import FloatArray
 from ihmm.diagnostics import Check
 from ihmm.posterior import Posterior

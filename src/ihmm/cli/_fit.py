@@ -1,0 +1,229 @@
+"""ihmm fit, ihmm resume: sample, write the results and print a summary."""
+
+import json
+import secrets
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import ihmm
+from ihmm import _checks, fit_options, provenance
+from ihmm.cli._errors import Command, input_errors, resumable
+from ihmm.cli._options import (
+    NOT_NEGATIVE,
+    PATH,
+    POSITIVE,
+    column_option,
+    cores_option,
+    delimiter_option,
+    files_argument,
+    id_option,
+    json_option,
+    quiet_option,
+    report_option,
+    run_argument,
+)
+from ihmm.cli._runs import check_report, count_rows, next_folder, warnings_on_stderr
+from ihmm.fit_options import FitOptions
+
+if TYPE_CHECKING:
+    from ihmm.model import Model
+    from ihmm.posterior import Posterior
+    from ihmm.tables import Table
+
+
+class _Init(click.ParamType[int | str]):
+    """A number of states, or "auto"."""
+
+    name = "n|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if value == "auto":
+            return "auto"
+        try:
+            if int(value) >= 1:
+                return int(value)
+        except ValueError:
+            pass
+        self.fail(f"expected a positive number of states or auto, got {value!r}", param, ctx)
+
+
+def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Use the values of the file as defaults of the other options."""
+    if path is not None:
+        with input_errors():
+            ctx.default_map = fit_options.read_toml(path)
+
+
+@click.command(cls=Command)
+@files_argument
+@column_option
+@id_option
+@click.option(
+    "--emission",
+    type=click.Choice(_checks.EMISSIONS),
+    default="auto",
+    show_default=True,
+    help="Distribution of the observations within a state; auto chooses one from the data.",
+)
+@click.option("--order", type=POSITIVE, help="Order of an autoregressive emission; 1 by default.")
+@click.option("--sticky/--no-sticky", default=True, show_default=True, help="Model a bias towards self-transitions.")
+@click.option("--seed", type=NOT_NEGATIVE, help="Random seed; chosen at random and stored by default.")
+@click.option("--chains", type=POSITIVE, default=4, show_default=True, help="Number of independent chains.")
+@click.option("--draws", type=POSITIVE, default=1000, show_default=True, help="Draws to keep per chain.")
+@click.option("--tune", type=NOT_NEGATIVE, default=500, show_default=True, help="Tuning sweeps to discard per chain.")
+@click.option("--thin", type=POSITIVE, default=1, show_default=True, help="Sweeps per draw.")
+@click.option(
+    "--init",
+    type=_Init(),
+    default="auto",
+    show_default=True,
+    help="Initial number of states, assigned at random; auto finds a start from the data.",
+)
+@click.option(
+    "--sampler",
+    type=click.Choice(fit_options.SAMPLERS),
+    default=fit_options.SAMPLERS[0],
+    show_default=True,
+    help="Sampler of the state sequence.",
+)
+@click.option("--particles", type=click.IntRange(min=2), help="Number of particles of particle-gibbs; 10 by default.")
+@delimiter_option
+@click.option("--symbols", multiple=True, hidden=True)
+@cores_option
+@click.option("--out", type=PATH, help="Folder of the run; runs/NAME-1 by default.")
+@click.option(
+    "--config",
+    type=PATH,
+    is_eager=True,
+    expose_value=False,
+    callback=_read_config,
+    help="TOML file with these options, such as RUN/settings.toml; the command line takes precedence.",
+)
+@report_option
+@json_option
+@quiet_option
+def fit(
+    out: Path | None,
+    cores: int | None,
+    report: bool | None,
+    as_json: bool,
+    quiet: bool,
+    seed: int | None,
+    **others: Any,
+) -> None:
+    """Fit a model to FILEs and print a summary.
+
+    Reads CSV, TSV, NPY and Parquet. Several files, or the values of an --id column, are separate series of one model.
+    Empty cells and NA are missing values. A column of text is a series of symbols.
+
+    The run folder contains the draws, settings.toml to repeat the run, provenance.json, summary.json, states.csv,
+    segmentation.csv with the state of every row, and report.html.
+
+    \b
+    Examples:
+      ihmm fit trace.csv --column current
+      ihmm fit trace.csv --column current --emission normal --seed 3 --draws 2000 --out runs/x
+      ihmm fit cells.csv --column current --id cell
+      ihmm fit dna.txt --emission categorical
+      ihmm fit --config runs/x/settings.toml --out runs/again
+    """
+    with input_errors():
+        options = FitOptions(seed=secrets.randbelow(2**32) if seed is None else seed, **others)
+        report = check_report(report)
+        run = _new_folder(out, options.files[0])
+        table = options.read_table()
+        model = options.make_model(table)
+        options.make_sampler().check(model, model.observe(table.series))
+        run.mkdir(parents=True, exist_ok=True)
+        fit_options.write_toml(run, options, table)
+        provenance.write(run, options.files, table, options.seed)
+    if not quiet and sys.stderr.isatty():
+        click.echo(_description(options, table, model, run), err=True)
+    with resumable(run):
+        posterior = _sample_to_the_end(
+            lambda: ihmm.sample(
+                model,
+                table.series,
+                sampler=options.make_sampler(),
+                draws=options.draws,
+                tune=options.tune,
+                chains=options.chains,
+                seed=options.seed,
+                init=options.init,
+                thin=options.thin,
+                cores=cores,
+                progress=not quiet,
+                store=run,
+            )
+        )
+        _write_and_print(posterior, run, report=report, as_json=as_json)
+
+
+@click.command(cls=Command)
+@run_argument
+@click.option("--draws", type=POSITIVE, help="Total number of draws per chain, to extend a run.")
+@cores_option
+@report_option
+@json_option
+@quiet_option
+def resume(run: Path, draws: int | None, cores: int | None, report: bool | None, as_json: bool, quiet: bool) -> None:
+    """Continue an interrupted RUN, or add draws to a finished one.
+
+    The draws are the same as those of an uninterrupted run.
+
+    \b
+    Examples:
+      ihmm resume runs/trace-1
+      ihmm resume runs/trace-1 --draws 5000
+    """
+    with resumable(run):
+        with input_errors():
+            report = check_report(report)
+            posterior = _sample_to_the_end(lambda: ihmm.resume(run, draws=draws, cores=cores, progress=not quiet))
+            provenance.add_resumption(run)
+            if draws is not None:
+                fit_options.update_draws(run, draws)
+        _write_and_print(posterior, run, report=report, as_json=as_json)
+
+
+def _new_folder(out: Path | None, file: str) -> Path:
+    run = out if out is not None else next_folder(Path(file).stem)
+    if run.exists() and (not run.is_dir() or any(run.iterdir())):
+        raise FileExistsError(f"{run} already exists; continue it with 'ihmm resume {run}' or choose another --out")
+    return run
+
+
+def _description(options: FitOptions, table: "Table", model: "Model", run: Path) -> str:
+    series = f" in {len(table.series)} series" if len(table.series) > 1 else ""
+    return (
+        f"{count_rows(len(table.values))} of {', '.join(table.columns)}{series}; {type(model.emission).__name__} "
+        f"emission; {options.chains} chains of {options.tune} + {options.draws * options.thin} sweeps, "
+        f"seed {options.seed}; run {run}"
+    )
+
+
+def _sample_to_the_end(sample: "Callable[[], Posterior]") -> "Posterior":
+    """Raise KeyboardInterrupt if sampling is interrupted, where the library would return the draws so far."""
+    with warnings_on_stderr() as caught:
+        posterior = sample()
+        if any("sampling was stopped" in str(warning.message) for warning in caught):
+            raise KeyboardInterrupt
+    return posterior
+
+
+def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json: bool) -> None:
+    from ihmm import outputs
+
+    summary = outputs.write_results(posterior, run, report=report)
+    if as_json:
+        click.echo(json.dumps({"run": str(run), **summary}))
+        return
+    click.echo(outputs.describe(posterior, run))
+    checked = outputs.check(posterior)
+    click.echo(f"\n{checked}" if checked is not None else "\nConvergence not checked; pip install 'ihmm[arviz]'.")
+    files = sorted(path.name for path in run.iterdir() if path.suffix in (".json", ".csv", ".toml", ".html"))
+    click.echo(f"\nFiles in {run}: {', '.join(files)}")

@@ -1,0 +1,66 @@
+"""ihmm predict: states of new data."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from ihmm import fit_options, tables
+from ihmm.cli._errors import Command, input_errors
+from ihmm.cli._options import column_option, csv_option, delimiter_option, files_argument, id_option, run_argument
+from ihmm.cli._runs import load
+
+
+@click.command(cls=Command)
+@run_argument
+@files_argument
+@column_option
+@id_option
+@delimiter_option
+@click.option("--causal", is_flag=True, help="Predict each row from itself and earlier rows only.")
+@csv_option
+def predict(
+    run: Path,
+    files: tuple[str, ...],
+    column: tuple[str, ...],
+    id: str | None,
+    delimiter: str | None,
+    causal: bool,
+    out: Path | None,
+) -> None:
+    """Predict the states of new data with the model of a RUN.
+
+    FILEs are read with the column, id and delimiter of the run unless others are given. The output has the most
+    probable state of each row, the probability of each state, and the probability p_new of a state not in the run. The
+    held-out log-likelihood measures how well the model predicts the data.
+
+    \b
+    Examples:
+      ihmm predict runs/trace-1 tomorrow.csv --out states.csv
+      ihmm predict runs/trace-1 tomorrow.csv --causal > states.csv
+    """
+    from ihmm import outputs
+
+    with input_errors():
+        posterior = load(run)
+        settings = run / fit_options.FILE_NAME
+        fitted = fit_options.read_toml(settings) if settings.exists() else {}
+        if not files:
+            raise ValueError("no input file; name at least one file to predict")
+        table = tables.read(
+            files,
+            column or fitted.get("column", ()),
+            by=id or fitted.get("id"),
+            delimiter=delimiter or fitted.get("delimiter"),
+            symbols=fitted.get("symbols", ()),
+            shortest=1,
+        )
+        posterior.model.observe(table.series, shortest=1)
+        if out is not None:
+            out.touch()
+    outputs.write_predictions(sys.stdout if out is None else out, posterior, table, causal=causal)
+    held_out = posterior.log_likelihood(table.series).sum()
+    per_row = held_out / len(table.values)
+    click.echo(f"Held-out log-likelihood {held_out:.2f}, {per_row:.4f} per row", err=out is None)
+    if out is not None:
+        click.echo(f"Wrote {out}")

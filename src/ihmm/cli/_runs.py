@@ -1,0 +1,51 @@
+"""Run folders: their names, loading them, and the packages that a report needs."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import ihmm
+
+if TYPE_CHECKING:
+    from ihmm.posterior import Posterior
+
+RUNS = Path("runs")
+
+
+def next_folder(name: str) -> Path:
+    """The first of runs/NAME-1, runs/NAME-2, … that does not exist."""
+    n = 1
+    while (RUNS / f"{name}-{n}").exists():
+        n += 1
+    return RUNS / f"{name}-{n}"
+
+
+def load(run: Path) -> "Posterior":
+    with warnings_on_stderr():
+        return ihmm.Posterior.load(run)
+
+
+@contextmanager
+def warnings_on_stderr() -> Iterator[list[warnings.WarningMessage]]:
+    """Print warnings without the source line that Python shows."""
+    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
+        yield caught
+    for warning in caught:
+        click.echo(f"Warning: {warning.message}", err=True)
+
+
+def check_report(requested: bool | None) -> bool:
+    """Whether to write a report; by default if the packages it needs are installed."""
+    from ihmm import outputs
+
+    if requested and not outputs.can_report():
+        raise ImportError("the report needs more packages: pip install 'ihmm[report]'")
+    return outputs.can_report() if requested is None else requested
+
+
+def count_rows(n: int) -> str:
+    return f"{n} row{'s' * (n != 1)}"

@@ -1,0 +1,123 @@
+"""Options of `ihmm fit`, and the TOML file that stores them in the run folder."""
+
+import json
+import tomllib
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ihmm
+from ihmm import tables
+
+if TYPE_CHECKING:
+    from ihmm.model import Model
+    from ihmm.samplers import Sampler
+
+FILE_NAME = "settings.toml"
+SAMPLERS = ("particle-gibbs", "beam", "direct-assignment")
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Options of one run of `ihmm fit`, under the names they have on the command line."""
+
+    files: tuple[str, ...]
+    column: tuple[str, ...] = ()
+    id: str | None = None
+    delimiter: str | None = None
+    symbols: tuple[str, ...] = ()
+    emission: str = "auto"
+    order: int | None = None
+    sticky: bool = True
+    sampler: str = "particle-gibbs"
+    particles: int | None = None
+    seed: int = 0
+    chains: int = 4
+    draws: int = 1000
+    tune: int = 500
+    thin: int = 1
+    init: int | str = "auto"
+
+    def __post_init__(self) -> None:
+        if not self.files:
+            raise ValueError("no input file; name one on the command line or in the --config file")
+        if self.particles is not None and self.sampler != "particle-gibbs":
+            raise ValueError(f"--particles requires --sampler particle-gibbs, got --sampler {self.sampler}")
+        if self.order is not None and self.emission != "autoregressive":
+            raise ValueError(f"--order requires --emission autoregressive, got --emission {self.emission}")
+        if self.id is not None and self.id in self.column:
+            raise ValueError(f"column {self.id} is given for both --column and --id; use it for only one of them")
+
+    def read_table(self) -> tables.Table:
+        return tables.read(
+            self.files,
+            self.column,
+            by=self.id,
+            delimiter=self.delimiter,
+            emission=self.emission,
+            symbols=self.symbols,
+        )
+
+    def make_model(self, table: tables.Table) -> "Model":
+        from ihmm.model import model_for
+
+        emission = ihmm.Categorical(n_symbols=max(len(table.symbols), 2)) if table.symbols else self.emission
+        return model_for(table.values, emission, self.sticky, 1 if self.order is None else self.order)
+
+    def make_sampler(self) -> "Sampler":
+        if self.sampler == "particle-gibbs":
+            return ihmm.ParticleGibbs() if self.particles is None else ihmm.ParticleGibbs(n_particles=self.particles)
+        return ihmm.Beam() if self.sampler == "beam" else ihmm.DirectAssignment()
+
+
+STRING, STRINGS, WHOLE = (str, "a string"), (list, "a list of strings"), (int, "a whole number")
+TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    **dict.fromkeys(("files", "column", "symbols"), STRINGS),
+    **dict.fromkeys(("id", "delimiter", "emission", "sampler"), STRING),
+    "sticky": (bool, "true or false"),
+    **dict.fromkeys(("order", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
+    "init": ((int, str), 'a whole number or "auto"'),
+}
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Options set by a TOML file. Data files are relative to the folder of the TOML file."""
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from error
+    for name, value in values.items():
+        if name not in TYPES:
+            raise ValueError(f"{path}: unknown option {name}; expected one of {', '.join(TYPES)}")
+        kind, expected = TYPES[name]
+        strings = not isinstance(value, list) or all(isinstance(item, str) for item in value)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool) or not strings:
+            raise ValueError(f"{path}: {name} must be {expected}, got {value!r}")
+    if "files" in values:
+        values["files"] = [str(path.parent / file) for file in values["files"]]
+    return values
+
+
+def write_toml(folder: Path, options: FitOptions, table: tables.Table) -> None:
+    """Write the options to the run folder, with absolute paths and the symbols found in the data."""
+    files = tuple(str(Path(file).resolve()) for file in options.files)
+    _write_values(folder, asdict(replace(options, files=files, symbols=table.symbols)))
+
+
+def update_draws(folder: Path, draws: int) -> None:
+    """Set the number of draws in the TOML file of a run, if it has one."""
+    if (folder / FILE_NAME).exists():
+        _write_values(folder, read_toml(folder / FILE_NAME) | {"draws": draws})
+
+
+def _write_values(folder: Path, values: dict[str, Any]) -> None:
+    # Strings, numbers and lists have the same notation in JSON and in TOML.
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items() if _is_set(value)]
+    comment = f"# To repeat this run: ihmm fit --config {FILE_NAME} --out OTHER"
+    (folder / FILE_NAME).write_text("\n".join([comment, *lines, ""]), "utf-8")
+
+
+def _is_set(value: Any) -> bool:
+    return value not in (None, ())

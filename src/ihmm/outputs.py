@@ -1,0 +1,145 @@
+"""Result files of a run: summary.json, states.csv, segmentation.csv, report.html, and predictions for new data."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ihmm import provenance
+from ihmm._typing import Array, ArrayLike
+from ihmm.diagnostics import Check
+from ihmm.posterior import Posterior
+from ihmm.tables import Table
+
+if TYPE_CHECKING:
+    import pandas
+
+SUMMARY, STATES, SEGMENTATION, REPORT = "summary.json", "states.csv", "segmentation.csv", "report.html"
+FIGURE = "figure.png"
+MAX_SYMBOLS = 5  # most frequent symbols listed per state
+
+
+def write_results(posterior: Posterior, folder: Path, *, report: bool) -> dict[str, Any]:
+    """Write all result files, with the report on request, and return the contents of summary.json."""
+    record = provenance.read(folder)
+    found, table = posterior.summary(), _state_table(posterior, record)
+    summary = _summary(posterior, table)
+    (folder / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    table.to_csv(folder / STATES)
+    best = {"state": found.states, "probability": found.probabilities[np.arange(len(found.states)), found.states]}
+    _write_rows(folder / SEGMENTATION, record.get("sequences"), posterior.lengths, best)
+    if report:
+        write_report(posterior, folder)
+    return summary
+
+
+def _state_table(posterior: Posterior, record: Mapping[str, Any]) -> "pandas.DataFrame":
+    """`summary().table()` with the names of symbols or columns in place of their numbers."""
+    table = posterior.summary().table()
+    columns: Sequence[str] = record.get("columns", ())
+    names = record.get("symbols") or (columns if len(columns) > 1 else ())
+    return table.rename(columns=lambda column: re.sub(r"\d+(?=\])", lambda i: _name(names, int(i[0])), column))
+
+
+def _name(names: Sequence[str], i: int) -> str:
+    return names[i] if i < len(names) else str(i)
+
+
+def _summary(posterior: Posterior, table: "pandas.DataFrame") -> dict[str, Any]:
+    """The contents of summary.json."""
+    found, checked = posterior.summary(), check(posterior)
+    summary = {
+        "n_states": found.n_states,
+        "n_states_probabilities": {str(n): p for n, p in posterior.n_states_probabilities().items()},
+        "states": table.reset_index().to_dict("records"),
+        "initial": found.initial.tolist(),
+        "transitions": found.transitions.tolist(),
+        "check": None if checked is None else _check_as_dict(checked),
+        "model": repr(posterior.model),
+        "sampler": repr(posterior.sampler),
+        "seed": posterior.seed,
+        "chains": len(posterior.draws),
+        "draws": [len(draws) for draws in posterior.draws],
+        "lengths": posterior.lengths.tolist(),
+    }
+    return {name: _without_nan(value) for name, value in summary.items()}
+
+
+def check(posterior: Posterior) -> Check | None:
+    """Convergence diagnostics, or None without the extra `arviz`."""
+    return posterior.check() if find_spec("arviz_stats") else None
+
+
+def _check_as_dict(checked: Check) -> dict[str, Any]:
+    findings = [finding._asdict() for finding in checked.findings]
+    return {"fine": bool(checked), "stable": checked.stable, "findings": findings, "rhat": checked.rhat}
+
+
+def _without_nan(value: Any) -> Any:
+    """Replace NaN and infinity, which JSON does not have, by None."""
+    if isinstance(value, dict):
+        return {name: _without_nan(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def describe(posterior: Posterior, folder: Path) -> str:
+    """The summary as text, with the most frequent symbols of each state if the data are symbols."""
+    found = posterior.summary()
+    lines = [repr(found)]
+    names: Sequence[str] = provenance.read(folder).get("symbols", ())
+    for k, probs in enumerate(getattr(found.phi, "probs", ()) if names else ()):
+        frequent = [f"{names[i]} {probs[i]:.0%}" for i in np.argsort(-probs)[:MAX_SYMBOLS] if i < len(names)]
+        lines.append(f"  symbols of state {k}: {', '.join(frequent)}{', …' * (len(names) > MAX_SYMBOLS)}")
+    return "\n".join(lines)
+
+
+def write_predictions(file: Any, posterior: Posterior, table: Table, *, causal: bool) -> None:
+    """Write the most probable state of each row of new data, and the probabilities of all states and of a new one."""
+    probabilities = posterior.filter(table.series) if causal else posterior.smooth(table.series)
+    names = [f"p{k}" for k in range(probabilities.shape[1] - 1)] + ["p_new"]
+    best = {"state": probabilities[:, :-1].argmax(axis=1)}
+    columns = best | dict(zip(names, probabilities.T, strict=True))
+    _write_rows(file, table.names, [len(part) for part in table.series], columns)
+
+
+def _write_rows(file: Any, names: ArrayLike | None, lengths: ArrayLike, columns: Mapping[str, Array]) -> None:
+    """Write a CSV file with one row per time step: its sequence, its number in it from 1, and the columns."""
+    import pandas
+
+    each = np.asarray(lengths)
+    names = np.arange(len(each)) if names is None else np.asarray(names)
+    rows = np.concatenate([np.arange(1, length + 1) for length in each])
+    frame = pandas.DataFrame({"sequence": np.repeat(names, each), "row": rows, **columns})
+    frame.to_csv(file, index=False, float_format="%.4f")
+
+
+def can_report() -> bool:
+    return all(map(find_spec, ("bokeh", "jinja2")))
+
+
+def write_report(posterior: Posterior, folder: Path) -> Path:
+    from ihmm import report
+
+    record = provenance.read(folder)
+    about: dict[str, Any] = {name: record[name] for name in ("command", "date") if name in record}
+    about |= {file["path"]: f"SHA-256 {file['sha256']}" for file in record.get("files", ())}
+    names = record.get("columns")
+    return report.write(posterior, folder / REPORT, title=folder.resolve().name, settings=about, names=names)
+
+
+def can_plot() -> bool:
+    return bool(find_spec("matplotlib"))
+
+
+def write_figure(posterior: Posterior, folder: Path) -> Path:
+    from ihmm import plots
+
+    plots.overview(posterior).savefig(folder / FIGURE, dpi=200)
+    return folder / FIGURE

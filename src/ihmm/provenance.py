@@ -1,0 +1,61 @@
+"""provenance.json in the run folder: versions, command, date, digests of the data files, and the names in the data."""
+
+import hashlib
+import json
+import platform
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ihmm.tables import Table
+
+FILE_NAME = "provenance.json"
+PACKAGES = ("ihmm", "numpy", "scipy", "numba", "pandas")
+
+
+def write(folder: Path, files: Sequence[str], table: Table, seed: int) -> None:
+    record = {
+        **_environment(),
+        "seed": seed,
+        "files": [{"path": str(Path(file).resolve()), "sha256": _digest(Path(file))} for file in files],
+        "sequences": table.names,
+        "columns": table.columns,
+        "symbols": table.symbols,
+        "resumed": [],
+    }
+    _write_record(folder, record)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The record of a run; empty if the run was not made by `ihmm fit`."""
+    try:
+        record: dict[str, Any] = json.loads((folder / FILE_NAME).read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    return record
+
+
+def add_resumption(folder: Path) -> None:
+    """Record that a run made by `ihmm fit` was resumed."""
+    record = read(folder)
+    if record:
+        _write_record(folder, record | {"resumed": [*record["resumed"], _environment()]})
+
+
+def _environment() -> dict[str, Any]:
+    versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"date": date, "command": shlex.join(sys.argv), "versions": versions, "platform": platform.platform()}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_record(folder: Path, record: dict[str, Any]) -> None:
+    (folder / FILE_NAME).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", "utf-8")
