@@ -263,7 +263,7 @@ def test_chains_run_on_the_workers_of_a_cluster(client):
 
 
 def test_damaged_chunks_are_made_again_elsewhere(tmp_path, monkeypatch):
-    monkeypatch.setattr("ihmm.chain.CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr("ihmm.store.chunk_writer.CHUNK_SECONDS", 0.0)
     whole = ihmm.sample(MODEL, series(), store=tmp_path / "run", **SETTINGS)
     (tmp_path / "run" / "chain-0" / "2.chunk").write_bytes(b"gone")
     with ThreadPoolExecutor(2) as pool, pytest.warns(UserWarning, match="computed again"):

@@ -313,7 +313,7 @@ def test_a_foreign_folder_or_file_is_refused(tmp_path):
 
 def test_settings_of_another_program_are_refused(saved):
     edit(saved, format="parquet")
-    with pytest.raises(ValueError, match=r"is not a run or saved posterior: its run\.json says 'parquet'"):
+    with pytest.raises(ValueError, match=r"is not a run or saved posterior: the format in run\.json is 'parquet'"):
         ihmm.Posterior.load(saved)
 
 
@@ -347,7 +347,7 @@ def test_a_flipped_bit_is_called_damage(saved, name):
     content = (saved / name).read_bytes()
     for i in np.random.default_rng(0).integers(len(content), size=20):
         (saved / name).write_bytes(content[:i] + bytes([content[i] ^ 0x10]) + content[i + 1 :])
-        with pytest.raises(ValueError, match=rf"is damaged \({name} is not as it was written\)"):
+        with pytest.raises(ValueError, match=rf"is damaged \({name} does not match its checksum\)"):
             ihmm.Posterior.load(saved)
 
 

@@ -1,6 +1,7 @@
 """Runs survive: killed at any moment they go on as if nothing had happened, and damage is seen, named and mended."""
 
 import errno
+import hashlib
 import io
 import itertools
 import json
@@ -18,7 +19,9 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm import chain, store
+from ihmm import store
+from ihmm.store import Segment, chunk_files, chunk_writer
+from ihmm.store.archive import MAGIC
 
 MODEL = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(stickiness=ihmm.BetaPrior()))
 Y = [np.repeat([0.0, 3.0, 0.0], 12) + np.random.default_rng(1).normal(0, 0.5, 36), np.array([0.1, 3.2, np.nan, 2.8])]
@@ -51,7 +54,7 @@ def whole() -> ihmm.Posterior:
 @pytest.fixture
 def often(monkeypatch):
     """A chunk after every few sweeps."""
-    monkeypatch.setattr(chain, "CHUNK_SECONDS", 0.003)
+    monkeypatch.setattr(chunk_writer, "CHUNK_SECONDS", 0.003)
 
 
 @pytest.fixture
@@ -93,7 +96,7 @@ def test_other_files_in_the_folder_do_not_matter(tmp_path, whole):
 
 
 def test_a_folder_that_holds_a_run_is_not_begun_again(finished, whole):
-    with pytest.raises(FileExistsError, match=r"holds a run already: go on with ihmm\.resume"):
+    with pytest.raises(FileExistsError, match=r"already holds a run: continue with ihmm\.resume"):
         run(finished)
     with pytest.raises(FileExistsError, match="is not a saved posterior"):
         whole.save(finished)
@@ -108,12 +111,12 @@ def test_a_file_is_no_folder(tmp_path):
 
 def test_intervals_grow_so_that_chunks_stay_few(monkeypatch):
     now = 0.0
-    monkeypatch.setattr(chain.time, "monotonic", lambda: now)
-    writer = chain._Writer(lambda number, chunk: None, 0, 0, np.random.default_rng(0))
+    monkeypatch.setattr(chunk_writer.time, "monotonic", lambda: now)
+    writer = chunk_writer.ChunkWriter(lambda number, chunk: None, Segment(0, None, 10), n_steps=3)
     chunks = 0
     for now in np.arange(0, 36_000, 1.0):  # ten hours
         if writer.due():
-            chunks, writer.last = chunks + 1, now
+            chunks, writer._last = chunks + 1, now
     assert 100 < chunks < 400
 
 
@@ -135,7 +138,7 @@ def stop_after(sweeps: int, monkeypatch) -> None:
 @pytest.mark.parametrize("sweeps", [50, 90])
 def test_an_interrupted_run_keeps_all_draws_and_goes_on(tmp_path, whole, monkeypatch, sweeps):
     stop_after(sweeps, monkeypatch)
-    with pytest.warns(UserWarning, match=r"stopped before all 60 draws .* ihmm\.resume\(.* goes on"):
+    with pytest.warns(UserWarning, match=r"stopped before all 60 draws .* continue with ihmm\.resume\("):
         part = run(tmp_path / "run", cores=1)
     monkeypatch.undo()
     made = sum(len(draws) for draws in part.draws)
@@ -147,17 +150,36 @@ def test_an_interrupted_run_keeps_all_draws_and_goes_on(tmp_path, whole, monkeyp
 
 def test_an_interruption_before_the_first_draw_is_survived(tmp_path, whole, monkeypatch):
     stop_after(10, monkeypatch)
-    with pytest.raises(KeyboardInterrupt, match=r"before the first draw; ihmm\.resume"):
+    with pytest.raises(KeyboardInterrupt, match=r"before the first draw; continue with ihmm\.resume"):
         run(tmp_path / "run", cores=1)
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="has no draw yet"):
+    with pytest.raises(ValueError, match="has no draws yet"):
         ihmm.Posterior.load(tmp_path / "run")
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
+
+
+@pytest.mark.parametrize("sweeps", [50, 90])
+def test_an_error_in_the_middle_of_a_sweep_leaves_a_run_that_continues_bit_for_bit(
+    tmp_path, whole, monkeypatch, sweeps
+):
+    original, calls = ihmm.ParticleGibbs.resample_states, itertools.count(1)
+
+    def failing(self, rng, *arguments):
+        result = original(self, rng, *arguments)  # the generator has moved on
+        if next(calls) > sweeps:
+            raise ArithmeticError
+        return result
+
+    monkeypatch.setattr(ihmm.ParticleGibbs, "resample_states", failing)
+    with pytest.raises(ArithmeticError):
+        run(tmp_path / "run", cores=1)
+    monkeypatch.undo()
     assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
 
 
 def test_more_draws_can_be_added(finished):
     assert_same(ihmm.resume(finished, draws=90, progress=False), run(draws=90))
-    with pytest.raises(ValueError, match="begun for 90 draws a chain, it cannot end at 60"):
+    with pytest.raises(ValueError, match="started for 90 draws per chain, which cannot be reduced to 60"):
         ihmm.resume(finished, draws=60)
 
 
@@ -169,14 +191,14 @@ def test_a_saved_posterior_is_not_a_run(tmp_path, whole):
 
 def test_other_versions_are_pointed_out(finished, whole):
     edit(finished, versions={"ihmm": "0.0.1", "numpy": np.__version__})
-    with pytest.warns(UserWarning, match=r"begun with other versions \(ihmm 0\.0\.1 → "):
+    with pytest.warns(UserWarning, match=r"started with other versions \(ihmm 0\.0\.1 → "):
         assert_same(ihmm.resume(finished, progress=False), whole)
 
 
 SCRIPT = """
 import sys, numpy as np, ihmm
-from ihmm import chain
-chain.CHUNK_SECONDS = 0.003
+from ihmm.store import chunk_writer
+chunk_writer.CHUNK_SECONDS = 0.003
 sys.path.insert(0, sys.argv[2])
 from test_store import MODEL, Y, SETTINGS
 print("ready", flush=True)
@@ -210,7 +232,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
             process.send_signal(signal.SIGKILL)
         if not (folder / "run.json").exists():
             continue  # killed before the run began: nothing was promised
-        before = [len(chunk.drawn["kept"][1]) for c in range(2) for chunk in chunks_of(folder, c) if chunk.drawn]
+        before = [len(chunk.draws["kept"][1]) for c in range(2) for chunk in chunks_of(folder, c) if chunk.draws]
         cut_short += sum(before) < 800
         posterior = ihmm.resume(folder, progress=False)
         assert_same(posterior, expected)
@@ -220,7 +242,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
 
 def chunks_of(folder: Path, c: int) -> list[store.Chunk]:
     identity = json.loads((folder / "run.json").read_text())["id"]
-    chunks = store._read_chunks(folder, identity, c, MODEL)
+    chunks = chunk_files.read_chunks(folder, identity, c, MODEL)
     assert all(isinstance(chunk, store.Chunk) for chunk in chunks)  # a kill leaves nothing half written
     return chunks
 
@@ -286,11 +308,37 @@ def test_damaged_chunks_are_named_and_computed_again(finished, whole, hurt, whic
     assert all(path.read_bytes() == content for path, content in untouched.items())
 
 
+def test_an_interrupted_repair_leaves_no_gap(finished, whole, monkeypatch):
+    for number in range(len(list((finished / "chain-0").glob("*.chunk"))) - 1):
+        truncate(finished / "chain-0" / f"{number}.chunk")
+    stop_after(3, monkeypatch)
+    with pytest.warns(UserWarning, match="computed again"), pytest.raises(ValueError, match=r"0\.chunk .*resume"):
+        ihmm.resume(finished, progress=False)
+    monkeypatch.undo()
+    with pytest.warns(UserWarning, match="computed again"):
+        assert_same(ihmm.resume(finished, progress=False), whole)
+
+
+def test_warnings_point_at_the_call(finished, tmp_path, monkeypatch):
+    truncate(finished / "chain-0" / "1.chunk")
+    edit(finished, versions={"ihmm": "0.0.1"})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ihmm.resume(finished, progress=False)
+        for folder in (None, tmp_path / "other"):
+            stop_after(50, monkeypatch)
+            run(folder, cores=1)
+            monkeypatch.undo()
+    assert ["versions" in str(said[0].message), "again" in str(said[1].message)] == [True, True]
+    assert len(said) == 4
+    assert {warning.filename for warning in said} == {__file__}
+
+
 def test_a_chunk_of_another_run_or_place_is_not_taken(finished, whole, tmp_path):
     run(tmp_path / "other", seed=6)
     for stranger in (tmp_path / "other" / "chain-0" / "1.chunk", finished / "chain-1" / "1.chunk"):
         shutil.copy(stranger, finished / "chain-0" / "1.chunk")
-        with pytest.raises(ValueError, match=r"chain-0/1\.chunk belongs to another run or place"):
+        with pytest.raises(ValueError, match=r"chain-0/1\.chunk belongs to another run or position"):
             ihmm.Posterior.load(finished)
         with pytest.warns(UserWarning, match="computed again"):
             assert_same(ihmm.resume(finished, progress=False), whole)
@@ -329,7 +377,7 @@ def test_a_full_disk_stops_the_run_with_advice_and_it_goes_on_later(tmp_path, of
             raise OSError(errno.ENOSPC, "No space left on device")
         return original(descriptor)
 
-    said = r"No space left on device: draws cannot be written .* make room, then"
+    said = r"No space left on device: draws cannot be written .* free some space, then"
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", limited)
         with pytest.raises(OSError, match=said) as caught:
@@ -369,7 +417,7 @@ def test_a_run_in_use_is_refused_to_others(tmp_path):
         with pytest.raises(RuntimeError, match="another process is working on"):
             ihmm.resume(tmp_path / "run")
         process.kill()
-    store_is_free_again = store.Run.reopen(tmp_path / "run", None)
+    store_is_free_again = store.RunFolder.reopen(tmp_path / "run", None)
     with store_is_free_again as reopened:
         assert reopened.settings.draws == 100_000
 
@@ -384,7 +432,7 @@ def forge(path: Path, **arrays) -> None:
         for name, content in arrays.items():
             archive.writestr(name, content)
     content = buffer.getvalue()
-    path.write_bytes(store.MAGIC + store.hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    path.write_bytes(MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 def header(shape: str, dtype: str = "<f8") -> bytes:
@@ -420,5 +468,5 @@ def test_a_sampler_that_is_not_ours_cannot_go_on(tmp_path):
         pass
 
     run(tmp_path / "run", sampler=Foreign())
-    with pytest.raises(ValueError, match="is not part of this ihmm, so the run cannot go on"):
+    with pytest.raises(ValueError, match="is not part of this ihmm: the run cannot be resumed"):
         ihmm.resume(tmp_path / "run")

@@ -12,8 +12,8 @@ from scipy.special import logsumexp
 
 from ihmm import _checks, diagnostics, predict, store, summaries
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
+from ihmm.draw_storage import HYPER, Draws, PackedDraws, StoredDraws
 from ihmm.model import Data, Draw, Model
-from ihmm.records import HYPER, Draws, Record
 from ihmm.samplers import Sampler
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Posterior:
         model: Model,
         data: Data,
         states: Array,
-        records: Sequence[Record],
+        records: Sequence[PackedDraws],
         *,
         sampler: Sampler | None = None,
         seed: int | None = None,
@@ -189,7 +189,9 @@ class Posterior:
         """One draw in `every`, beginning with the first, to save memory and time."""
         every = _checks.count("every (draws of which one is kept)", every)
         records = [
-            Record.of(record.chain, draws[::every], {name: trace[::every] for name, trace in record.traces.items()})
+            PackedDraws.of(
+                record.chain, draws[::every], {name: trace[::every] for name, trace in record.traces.items()}
+            )
             for record, draws in zip(self._records, self.draws, strict=True)
         ]
         states = self._states[:, ::every].copy()
@@ -210,7 +212,7 @@ class Posterior:
         """
         contents = store.load(path, model)
         if contents.kept is None:
-            raise ValueError(f"the run in {path} has no draw yet")
+            raise ValueError(f"the run in {path} has no draws yet")
         posterior = cls.of(contents)
         if contents.unfinished:
             warnings.warn(
@@ -221,7 +223,7 @@ class Posterior:
         return posterior
 
     @classmethod
-    def of(cls, contents: store.Contents) -> "Posterior":
+    def of(cls, contents: store.RunContents) -> "Posterior":
         """A posterior of what a store holds."""
         settings, data, kept, tuned, _ = contents
         assert kept is not None  # see `load`
@@ -229,8 +231,8 @@ class Posterior:
         warmup = cls(settings.model, data, *tuned, sampler=sampler, seed=seed) if tuned is not None else None
         return cls(settings.model, data, *kept, sampler=sampler, seed=seed, warmup=warmup)
 
-    def _contents(self) -> store.Contents:
-        settings = store.Settings(
+    def _contents(self) -> store.RunContents:
+        settings = store.RunSettings(
             model=self.model,
             sampler=self.sampler,
             moves=(),
@@ -242,8 +244,8 @@ class Posterior:
             init=None,
             save_warmup=self.warmup is not None,
         )
-        warmup = store.Kept(self.warmup._states, self.warmup._records) if self.warmup is not None else None
-        return store.Contents(settings, self.data, store.Kept(self._states, self._records), warmup)
+        warmup = StoredDraws(self.warmup._states, self.warmup._records) if self.warmup is not None else None
+        return store.RunContents(settings, self.data, StoredDraws(self._states, self._records), warmup)
 
     def to_datatree(self) -> "xarray.DataTree":
         """The posterior as ArviZ reads it: groups posterior, sample_stats, observed_data, and ``warmup_…`` if saved."""
