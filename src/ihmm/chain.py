@@ -22,8 +22,8 @@ from ihmm.samplers import Sampler
 from ihmm.start import streams
 from ihmm.store import Backend, MemoryBackend, RunFolder, RunSettings
 
-# Greedy moves remove duplicate states in the first tuning sweeps, then only states that certainly are duplicates; exact
-# moves act in all sweeps. Moves that need φ come first.
+# Greedy moves merge duplicate states in the first tuning sweeps, then only where two states are clearly the same. Exact
+# moves act in every sweep. Moves that need φ come first.
 MOVES: tuple[Move, ...] = (
     PairGibbs(),
     GreedySplitMerge(sweeps=6),

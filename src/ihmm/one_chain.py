@@ -14,7 +14,7 @@ from ihmm.model import Data, Draw
 from ihmm.start import InitialStates, first_draw
 from ihmm.store import ChainWriter, Checkpoint, Chunk, MemoryWriter, RunSettings
 
-TASK_SECONDS = 2.0  # time that a task of an executor takes
+TASK_SECONDS = 2.0  # duration of the tasks submitted to an executor
 
 Sweeps = Iterator[tuple[Draw, SweepInfo]]
 
@@ -29,7 +29,7 @@ class ChainTask:
     chain: int
     stream: np.random.SeedSequence
     stop: int  # number of sweeps after which it ends
-    is_repair: bool  # damaged draws are recomputed, all at once
+    is_repair: bool  # damaged draws are recomputed, in one task
 
     def generator(self, after: Checkpoint | None) -> np.random.Generator:
         """The generator of the chain, as it was at a checkpoint or at the start."""
@@ -40,7 +40,7 @@ class ChainTask:
 
 
 class RunningChain(ABC):
-    """A chain that is advanced step by step; `n_states` and `log_joint` of its last draw are shown while it runs."""
+    """A chain while it runs. The progress bars show `n_states` and `log_joint` of its last draw."""
 
     def __init__(self, task: ChainTask, before: Checkpoint | None, writer: ChainWriter) -> None:
         self.task, self.position, self.writer = task, before, writer
@@ -83,7 +83,7 @@ class LocalChain(RunningChain):
         phase = self.task.settings.phase(done)
         if phase is not None:
             self.writer.add(phase, draw, info)
-        # Not later: if the next sweep fails halfway, the generator has moved on and the draw has not
+        # Taken after every sweep: a sweep that fails halfway advances the generator but not the draw
         self.position = Checkpoint(done + 1, draw, dict(self._rng.bit_generator.state))
         self.n_states, self.log_joint = draw.n_states, info.log_joint
         if self.finished or self.writer.due():
@@ -106,7 +106,7 @@ class ExecutorChain(RunningChain):
 
 
 def make_chunk(task: ChainTask, before: Checkpoint | None, seconds: float) -> Chunk:
-    """The draws that a chain makes in about so much time."""
+    """Advance a chain for about `seconds`, by at least one sweep, and return its draws."""
     writer = MemoryWriter.empty(task.chain, len(task.data.y))
     chain = LocalChain(task, before, writer)
     begin, end = chain.done, time.monotonic() + seconds
