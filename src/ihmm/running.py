@@ -36,9 +36,10 @@ def run_chains(backend: Backend, resources: Resources, progress: bool) -> Poster
     Warnings point at the caller of the caller: the code that calls `sample` or `resume`.
     """
     chains = _start(backend, backend.missing(), resources)
+    n_threads = min(resources.cores, len(chains)) if resources.executor is None else len(chains)
     try:
         if chains:
-            _advance_all(chains, len(chains) if resources.executor else min(resources.cores, len(chains)), progress)
+            _advance_all(chains, n_threads, progress)
     finally:
         for chain in chains:
             chain.close()
@@ -52,11 +53,11 @@ def _start(backend: Backend, segments: list[Segment], resources: Resources) -> l
     data = resources.share(backend.data, settings.chains)
     init = settings.init if settings.init is not None else backend.trajectory
     assert init is not None  # one of them is given
-    each_stream = streams(settings.seed or 0, settings.chains)
+    stream = streams(settings.seed or 0, settings.chains)
     chains: list[RunningChain] = []
     for segment in segments:
         c, writer = segment.chain, backend.writer(segment)
-        task = ChainTask(data, settings, init, c, each_stream[c], segment.stop, segment.is_repair)
+        task = ChainTask(data, settings, init, c, stream[c], segment.stop, segment.is_repair)
         if resources.executor is None:
             chains.append(LocalChain(task, segment.before, writer))
         else:
