@@ -1,4 +1,4 @@
-"""Running chains: one seed governs all, every draw made is kept, every sweep counts once."""
+"""Running chains: seeds, schedules, initial trajectories, threads, interruption, progress."""
 
 import _thread
 import io
@@ -25,7 +25,7 @@ QUIET = {"progress": False}
 
 @dataclass
 class Still:
-    """Leaves the path as it is, and does what a test asks for when its sweep comes, counted over all chains."""
+    """A sampler that keeps the trajectory. Calls `at_sweep[n]` in sweep n, counted over all chains."""
 
     at_sweep: dict = field(default_factory=dict)
     count: itertools.count = field(default_factory=itertools.count)
@@ -54,8 +54,8 @@ def assert_same_draws(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
 
 
 @pytest.mark.parametrize("sampler", [ParticleGibbs(), ParticleGibbs(block_size=4)])
-def test_sequences_and_blocks_on_threads_of_their_own_change_nothing(sampler, monkeypatch, tmp_path):
-    monkeypatch.setattr("ihmm.chain.STEPS_PER_THREAD", 4)
+def test_draws_do_not_depend_on_threads_for_sequences_and_blocks(sampler, monkeypatch, tmp_path):
+    monkeypatch.setattr("ihmm.running.STEPS_PER_THREAD", 4)
     monkeypatch.setattr("ihmm.sums.PIECE", 7)
     y = [Y, Y[::-1], Y]
     settings = {"sampler": sampler, "draws": 10, "tune": 5, "chains": 1, "seed": 7} | QUIET
@@ -68,8 +68,8 @@ def test_sequences_and_blocks_on_threads_of_their_own_change_nothing(sampler, mo
         np.testing.assert_array_equal(one.traces["log_joint"], other.traces["log_joint"])
 
 
-@pytest.mark.parametrize("init", [3, 300])  # the second path needs more than a byte a step
-def test_the_size_of_jobs_changes_nothing(init, monkeypatch):
+@pytest.mark.parametrize("init", [3, 300])  # more states than a byte can number
+def test_draws_do_not_depend_on_the_size_of_jobs(init, monkeypatch):
     y = [np.tile(Y, 20), np.tile(Y[::-1], 30)]
     settings = {"draws": 5, "tune": 0, "moves": (), "chains": 1, "seed": 7, "init": init} | QUIET
     one = ihmm.sample(MODEL, y, cores=1, **settings)
@@ -103,7 +103,7 @@ def test_numpy_integers_are_accepted_where_numbers_are():
     assert posterior.seed == 3
 
 
-# What is kept
+# Kept draws
 
 
 def sweeps(n: int, **settings) -> list[tuple[Draw, object]]:
@@ -135,7 +135,7 @@ def test_warmup_holds_every_tuning_sweep():
 
 
 @pytest.mark.parametrize(("tune", "save_warmup"), [(5, False), (0, True)])
-def test_there_is_no_warmup_unless_sweeps_were_tuned_and_asked_for(tune, save_warmup):
+def test_there_is_no_warmup_unless_there_are_tuning_sweeps_and_they_are_saved(tune, save_warmup):
     assert ihmm.sample(MODEL, Y, draws=1, tune=tune, chains=1, save_warmup=save_warmup, **QUIET).warmup is None
 
 
@@ -158,30 +158,30 @@ def test_observations_are_checked_once_for_all_chains(monkeypatch):
     assert len(calls) == 1
 
 
-# Starting points
+# Initial trajectories
 
 
 def first_states(y, **settings) -> np.ndarray:
-    """Where a chain starts: one sweep that leaves the path as it is."""
+    """The initial trajectory of a chain."""
     return next(ihmm.iterate(MODEL, y, sampler=Still(), moves=(), **settings))[0].states
 
 
-def test_a_number_of_states_starts_from_a_uniformly_random_path():
+def test_a_number_of_states_gives_a_uniformly_random_trajectory():
     states = first_states(np.tile(Y, 100), init=4, seed=0)
     assert np.all(np.abs(np.bincount(states) / len(states) - 0.25) < 0.03)
 
 
-def test_one_state_is_a_legal_start():
+def test_chains_may_start_from_one_state():
     assert np.all(first_states(Y, init=1) == 0)
 
 
-def test_a_path_is_the_start_with_its_states_numbered_anew():
+def test_a_given_trajectory_is_the_start_with_its_states_renumbered():
     path = np.repeat([4, 9], 30)
     np.testing.assert_array_equal(first_states(Y, init=path), np.repeat([0, 1], 30))
 
 
 @pytest.mark.parametrize("init", [[np.zeros(20, int), np.ones(40, int)], [[0] * 20, [1] * 40], [0] * 20 + [1] * 40])
-def test_paths_of_several_sequences_come_as_a_list_or_end_to_end(init):
+def test_trajectories_of_several_sequences_are_a_list_or_concatenated(init):
     np.testing.assert_array_equal(first_states([Y[:20], Y[20:]], init=init), np.repeat([0, 1], [20, 40]))
 
 
@@ -208,7 +208,7 @@ def test_chains_that_need_wider_integers_and_chains_that_do_not_share_one_array(
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_at_most_so_many_chains_run_at_a_time_as_there_are_cores(cores):
+def test_at_most_as_many_chains_run_at_a_time_as_there_are_cores(cores):
     inside, most = set(), []
 
     @dataclass
@@ -244,7 +244,7 @@ def interrupted(sampler: Still, **settings) -> tuple[ihmm.Posterior, str]:
 
 @pytest.fixture
 def _sigint():
-    """Ctrl-C as at a terminal: a shell starts background jobs with the signal ignored, and then nothing would come."""
+    """Handle Ctrl-C as on a terminal: a shell starts background jobs with the signal ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import ihmm
 from ihmm.cli import cli
 from ihmm.cli._simulate import EMISSIONS
-from ihmm.store import Run
+from ihmm.store import RunFolder as Run
 
 SHORT = ("--draws", "20", "--tune", "10", "--chains", "2", "--seed", "3", "--no-report")
 RECORDING = ihmm.datasets.ion_channel(length=300)

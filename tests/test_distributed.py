@@ -71,10 +71,10 @@ def expected_of_many(many, fewer):
 
 @pytest.mark.parametrize("shards", [None, 1, 3, 20])
 def test_the_draws_do_not_depend_on_how_sequences_are_shared(client, many, fewer, expected_of_many, shards):
-    team = distributed.Cluster(client, shards)
-    assert team.size == (shards or 2)
-    assert_same(ihmm.sample(MODEL, many, team=team, **fewer), expected_of_many)
-    assert len(team._shards) == min(team.size, 5)
+    workers = distributed.Cluster(client, shards)
+    assert workers.size == (shards or 2)
+    assert_same(ihmm.sample(MODEL, many, workers=workers, **fewer), expected_of_many)
+    assert len(workers._shards) == min(workers.size, 5)
 
 
 def test_the_draws_do_not_depend_on_threads(many, fewer, expected_of_many):
@@ -82,7 +82,7 @@ def test_the_draws_do_not_depend_on_threads(many, fewer, expected_of_many):
 
 
 def test_a_few_steps_go_to_one_worker(client, expected):
-    assert_same(ihmm.sample(MODEL, series(), team=distributed.Cluster(client), **SETTINGS), expected)
+    assert_same(ihmm.sample(MODEL, series(), workers=distributed.Cluster(client), **SETTINGS), expected)
 
 
 EMISSIONS = {
@@ -106,7 +106,7 @@ def test_every_kind_of_emission_has_the_same_draws_on_a_cluster(client, name):
         y[3][5:9] = np.nan
     model = ihmm.Model(EMISSIONS[name])
     here = ihmm.sample(model, y, cores=1, **settings)
-    assert_same(ihmm.sample(model, y, team=distributed.Cluster(client), **settings), here)
+    assert_same(ihmm.sample(model, y, workers=distributed.Cluster(client), **settings), here)
     assert here.n_states.max() > 85
 
 
@@ -124,9 +124,9 @@ def fetched(monkeypatch):
 
 
 def test_paths_are_fetched_when_they_are_looked_at(client, many, fetched):
-    team = distributed.Cluster(client)
+    workers = distributed.Cluster(client)
     settings = SETTINGS | {"draws": 3, "thin": 5, "tune": 20, "moves": ()}
-    ihmm.sample(MODEL, many, team=team, **settings)
+    ihmm.sample(MODEL, many, workers=workers, **settings)
     assert len(fetched) == 3
     held = client.run(lambda dask_worker: [len(actor.paths) for actor in dask_worker.state.actors.values()])
     assert max(max(each, default=0) for each in held.values()) == 1  # workers forget all but the last
@@ -135,18 +135,20 @@ def test_paths_are_fetched_when_they_are_looked_at(client, many, fetched):
 def test_histories_do_not_get_long(client, many, fetched, monkeypatch):
     monkeypatch.setattr(distributed, "MAX_REPLAY", 4)
     settings = SETTINGS | {"draws": 1, "tune": 29, "moves": ()}
-    there = ihmm.sample(MODEL, many, team=distributed.Cluster(client), **settings)
+    there = ihmm.sample(MODEL, many, workers=distributed.Cluster(client), **settings)
     assert len(fetched) == 30 // 4 + 1
     assert_same(there, ihmm.sample(MODEL, many, cores=1, **settings))
 
 
 def test_chains_do_not_get_in_each_others_way(client, many):
     settings = SETTINGS | {"chains": 2, "draws": 5, "thin": 4}
-    team = distributed.Cluster(client)
-    there = ihmm.sample(MODEL, many, team=team, **settings)
+    workers = distributed.Cluster(client)
+    there = ihmm.sample(MODEL, many, workers=workers, **settings)
     assert_same(there, ihmm.sample(MODEL, many, cores=1, **settings))
     others = [each + 1 for each in many]
-    assert_same(ihmm.sample(MODEL, others, team=team, **settings), ihmm.sample(MODEL, others, cores=1, **settings))
+    assert_same(
+        ihmm.sample(MODEL, others, workers=workers, **settings), ihmm.sample(MODEL, others, cores=1, **settings)
+    )
 
 
 def sweeps(data, n):
@@ -158,15 +160,15 @@ def sweeps(data, n):
 
 
 def test_a_path_that_nobody_has_any_more_is_made_again_here(client, many):
-    team = distributed.Cluster(client)
+    workers = distributed.Cluster(client)
     data = MODEL.observe(many)
-    there, here = sweeps(data._replace(workers=team), 7), sweeps(data, 7)
+    there, here = sweeps(data._replace(workers=workers), 7), sweeps(data, 7)
     path = there.trajectory.path
     assert path.age == 7
-    team.client = None  # so that no worker can be asked
-    for shard in team._shards.values():
+    workers.client = None  # so that no worker can be asked
+    for shard in workers._shards.values():
         shard.future.release()
-    team._shards.clear()
+    workers._shards.clear()
     np.testing.assert_array_equal(there.trajectory.labels[path.replay()], here.states)
 
 
@@ -181,12 +183,12 @@ def test_a_path_can_be_gone_on_from_twice(client, many):
 def test_blocks_are_worked_on_by_a_cluster_too(client):
     sampler = ihmm.ParticleGibbs(block_size=25)
     here = ihmm.sample(MODEL, series(), sampler=sampler, cores=1, **SETTINGS)
-    assert_same(ihmm.sample(MODEL, series(), sampler=sampler, team=distributed.Cluster(client), **SETTINGS), here)
+    assert_same(ihmm.sample(MODEL, series(), sampler=sampler, workers=distributed.Cluster(client), **SETTINGS), here)
 
 
 def test_a_run_begun_here_goes_on_on_a_cluster(client, expected, tmp_path):
     ihmm.sample(MODEL, series(), store=tmp_path / "run", **SETTINGS | {"draws": 10})
-    assert_same(ihmm.resume(tmp_path / "run", draws=30, team=distributed.Cluster(client), progress=False), expected)
+    assert_same(ihmm.resume(tmp_path / "run", draws=30, workers=distributed.Cluster(client), progress=False), expected)
 
 
 @pytest.mark.slow
@@ -203,7 +205,7 @@ def test_a_worker_that_is_killed_is_not_missed(client, many, thin, monkeypatch):
 
     expected = ihmm.sample(MODEL, many, cores=1, **settings)
     monkeypatch.setattr(distributed.Cluster, "compute", kill_and_ask)
-    assert_same(ihmm.sample(MODEL, many, team=distributed.Cluster(client), **settings), expected)
+    assert_same(ihmm.sample(MODEL, many, workers=distributed.Cluster(client), **settings), expected)
     assert next(asked) > 80
 
 
@@ -227,7 +229,7 @@ def test_a_cluster_that_keeps_failing_is_given_up():
             pass
 
     with pytest.raises(RuntimeError, match="lost its workers 10 times"):
-        ihmm.sample(MODEL, series(), team=distributed.Cluster(Failing()), **SETTINGS)
+        ihmm.sample(MODEL, series(), workers=distributed.Cluster(Failing()), **SETTINGS)
 
 
 def test_a_cluster_needs_a_client_and_workers():
@@ -263,15 +265,15 @@ def test_chains_run_on_the_workers_of_a_cluster(client):
 
 
 def test_damaged_chunks_are_made_again_elsewhere(tmp_path, monkeypatch):
-    monkeypatch.setattr("ihmm.chain.CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr("ihmm.store.chunk_writer.CHUNK_SECONDS", 0.0)
     whole = ihmm.sample(MODEL, series(), store=tmp_path / "run", **SETTINGS)
     (tmp_path / "run" / "chain-0" / "2.chunk").write_bytes(b"gone")
     with ThreadPoolExecutor(2) as pool, pytest.warns(UserWarning, match="computed again"):
         assert_same(ihmm.resume(tmp_path / "run", executor=pool, progress=False), whole)
 
 
-def test_an_executor_must_be_one_and_excludes_a_team():
+def test_an_executor_must_be_one_and_excludes_workers():
     with pytest.raises(TypeError, match=r"executor must be an Executor .* got 4"):
         ihmm.sample(MODEL, series(), executor=4, **SETTINGS)
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="not both"):
-        ihmm.sample(MODEL, series(), executor=pool, team=ihmm.workers.Threads(2), **SETTINGS)
+        ihmm.sample(MODEL, series(), executor=pool, workers=ihmm.workers.Threads(2), **SETTINGS)

@@ -238,12 +238,12 @@ def test_a_start_needs_at_least_one_state(init):
 
 @pytest.mark.parametrize("init", ["Auto", "kmeans", ""])
 def test_a_start_has_no_other_name_than_auto(init):
-    assert_refused("init must be a number of states, a path of states, or", f"got {init!r}", init=init)
+    assert_refused("init must be a number of states, a trajectory of states, or", f"got {init!r}", init=init)
 
 
 @pytest.mark.parametrize("init", [np.zeros(9, int), np.zeros(11, int), np.zeros((10, 1), int), []])
 def test_a_path_has_one_state_a_step(init):
-    assert_refused("init must give one state a step, shape (10,)", f"got {np.shape(init)}", init=init)
+    assert_refused("init must have one state per time step, shape (10,)", f"got {np.shape(init)}", init=init)
 
 
 def test_paths_of_several_sequences_have_their_lengths():
@@ -251,7 +251,7 @@ def test_paths_of_several_sequences_have_their_lengths():
     path = np.zeros(10, int)
     assert_refused("shape (10,), (4,), got (10,), (5,)", y=y, init=[path, path[:5]])
     assert_refused("shape (10,), (4,), got (10,)", y=y, init=[path])
-    assert_refused("shape (14,) in all, got (13,)", y=y, init=np.zeros(13, int))
+    assert_refused("shape (14,) in total, got (13,)", y=y, init=np.zeros(13, int))
 
 
 def test_a_path_holds_whole_numbers_from_zero():

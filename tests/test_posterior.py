@@ -1,4 +1,4 @@
-"""A posterior holds what was drawn, says so briefly, and comes back from disk as it was."""
+"""Posteriors: contents, repr, saving and loading, conversion to ArviZ."""
 
 import io
 import json
@@ -49,7 +49,7 @@ def interrupted_posterior() -> ihmm.Posterior:
 
 
 def assert_same(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
-    """Everything a posterior holds, to the last bit."""
+    """Compare everything a posterior holds, bit for bit."""
     assert (one.model, one.seed) == (other.model, other.seed)
     assert one.states.dtype == other.states.dtype
     np.testing.assert_array_equal(one.states, other.states)
@@ -130,7 +130,7 @@ def test_the_joint_log_likelihood_is_that_of_the_draw(posterior):
             np.testing.assert_allclose(posterior.traces["log_joint"][c, d], log_joint)
 
 
-def test_repr_tells_the_size_the_number_of_states_and_the_range_of_the_log_joint(posterior):
+def test_repr_has_the_size_the_number_of_states_and_the_range_of_the_log_joint(posterior):
     text = repr(posterior)
     log_joint = posterior.traces["log_joint"]
     values, count = np.unique(posterior.n_states, return_counts=True)
@@ -140,7 +140,7 @@ def test_repr_tells_the_size_the_number_of_states_and_the_range_of_the_log_joint
     assert len(text.splitlines()) <= 4
 
 
-def test_chains_of_different_lengths_are_cut_to_the_shortest_but_lose_no_draw():
+def test_chains_of_different_lengths_are_truncated_but_lose_no_draw():
     posterior = interrupted_posterior()
     assert posterior.states.shape == (3, 2, 36)
     assert [len(draws) for draws in posterior.draws] == [3, 2, 2]
@@ -177,7 +177,7 @@ def test_saving_and_loading_gives_the_same_posterior(case, tmp_path):
     ],
     ids=repr,
 )
-def test_every_prior_and_every_sampler_comes_back(prior, sampler, tmp_path):
+def test_every_prior_and_every_sampler_can_be_loaded(prior, sampler, tmp_path):
     posterior = draw_some(ihmm.Model(ihmm.Normal(), prior), sampler=sampler)
     posterior.save(tmp_path / "run")
     loaded = ihmm.Posterior.load(tmp_path / "run")
@@ -185,13 +185,13 @@ def test_every_prior_and_every_sampler_comes_back(prior, sampler, tmp_path):
     assert_same(loaded, posterior)
 
 
-def test_one_series_without_warmup_comes_back_too(tmp_path):
+def test_one_series_without_warmup_can_be_loaded(tmp_path):
     posterior = draw_some(y=REAL[0], save_warmup=False, chains=1)
     posterior.save(str(tmp_path / "deep" / "down" / "run"))
     assert_same(ihmm.Posterior.load(str(tmp_path / "deep" / "down" / "run")), posterior)
 
 
-def test_an_interrupted_run_comes_back_with_every_draw(tmp_path):
+def test_an_interrupted_run_is_loaded_with_every_draw(tmp_path):
     posterior = interrupted_posterior()
     posterior.save(tmp_path / "run")
     loaded = ihmm.Posterior.load(tmp_path / "run")
@@ -199,7 +199,7 @@ def test_an_interrupted_run_comes_back_with_every_draw(tmp_path):
     assert_same(loaded, posterior)
 
 
-def test_wide_states_come_back(tmp_path):
+def test_wide_states_can_be_loaded(tmp_path):
     y = np.random.default_rng(0).normal(size=900)
     posterior = draw_some(y=y, init=np.arange(900), draws=1, tune=0, save_warmup=False, chains=1)
     assert posterior.states.dtype == np.uint16
@@ -207,7 +207,7 @@ def test_wide_states_come_back(tmp_path):
     assert_same(ihmm.Posterior.load(tmp_path / "run"), posterior)
 
 
-def test_a_seed_of_any_size_comes_back(tmp_path):
+def test_a_seed_of_any_size_can_be_loaded(tmp_path):
     posterior = draw_some(seed=2**100)
     posterior.save(tmp_path / "run")
     assert ihmm.Posterior.load(tmp_path / "run").seed == 2**100
@@ -223,7 +223,7 @@ def test_saving_again_replaces_the_old_posterior_and_leaves_other_files_alone(tm
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_an_empty_folder_may_be_saved_to(tmp_path, posterior):
+def test_a_posterior_can_be_saved_to_an_empty_folder(tmp_path, posterior):
     (tmp_path / "run").mkdir()
     posterior.save(tmp_path / "run")
     assert_same(ihmm.Posterior.load(tmp_path / "run"), posterior)
@@ -279,7 +279,7 @@ def test_the_files_hold_no_python_objects(tmp_path, posterior):
                 assert all(not array.dtype.hasobject for array in dict(arrays).values())
 
 
-# What cannot be read
+# Damaged and foreign files
 
 
 @pytest.fixture
@@ -293,12 +293,12 @@ def edit(folder: Path, **changes) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def test_a_missing_folder_is_named(tmp_path):
+def test_a_missing_folder_is_reported(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
         ihmm.Posterior.load(tmp_path / "nowhere")
 
 
-def test_a_copy_moved_aside_when_a_save_was_cut_short_is_pointed_out(saved):
+def test_a_copy_left_by_an_interrupted_save_is_reported(saved):
     saved.rename(saved.with_name(".run.0123456789ab"))
     with pytest.raises(FileNotFoundError, match=r"\.run\.0123456789ab holds one"):
         ihmm.Posterior.load(saved)
@@ -313,25 +313,25 @@ def test_a_foreign_folder_or_file_is_refused(tmp_path):
 
 def test_settings_of_another_program_are_refused(saved):
     edit(saved, format="parquet")
-    with pytest.raises(ValueError, match=r"is not a run or saved posterior: its run\.json says 'parquet'"):
+    with pytest.raises(ValueError, match=r"is not a run or saved posterior: the format in run\.json is 'parquet'"):
         ihmm.Posterior.load(saved)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1, 2]", "{}", "\x00\xff", '{"format": "ihmm run"}'])
-def test_settings_that_are_not_ours_are_refused(saved, text):
+def test_settings_not_written_by_ihmm_are_refused(saved, text):
     (saved / "run.json").write_text(text)
     with pytest.raises(ValueError, match="is damaged or not written by ihmm"):
         ihmm.Posterior.load(saved)
 
 
-def test_a_newer_format_asks_for_an_upgrade(saved):
+def test_a_newer_format_requires_an_upgrade(saved):
     edit(saved, format_version=2, versions={"ihmm": "9.1"})
     with pytest.raises(ValueError, match=r"newer ihmm \(9\.1\); upgrade"):
         ihmm.Posterior.load(saved)
 
 
 @pytest.mark.parametrize("name", ["data.chunk", "chain-1/0.chunk"])
-def test_a_missing_or_truncated_file_is_called_damage(saved, name):
+def test_a_missing_or_truncated_file_is_reported_as_damage(saved, name):
     content = (saved / name).read_bytes()
     for cut in (content[: len(content) // 2], content[:10], b""):
         (saved / name).write_bytes(cut)
@@ -343,11 +343,11 @@ def test_a_missing_or_truncated_file_is_called_damage(saved, name):
 
 
 @pytest.mark.parametrize("name", ["data.chunk", "chain-1/0.chunk"])
-def test_a_flipped_bit_is_called_damage(saved, name):
+def test_a_flipped_bit_is_reported_as_damage(saved, name):
     content = (saved / name).read_bytes()
     for i in np.random.default_rng(0).integers(len(content), size=20):
         (saved / name).write_bytes(content[:i] + bytes([content[i] ^ 0x10]) + content[i + 1 :])
-        with pytest.raises(ValueError, match=rf"is damaged \({name} is not as it was written\)"):
+        with pytest.raises(ValueError, match=rf"is damaged \({name} does not match its checksum\)"):
             ihmm.Posterior.load(saved)
 
 
@@ -359,14 +359,14 @@ def test_files_of_different_runs_do_not_mix(saved, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["Popen", "subprocess.Popen", "object", "dict"])
-def test_only_classes_of_ihmm_are_made_from_a_file(saved, name):
+def test_only_classes_of_ihmm_are_created_from_a_file(saved, name):
     model = json.loads((saved / "run.json").read_text())["model"]
     edit(saved, model=model | {"emission": {"class": name, "args": ["true"]}})
     with pytest.raises(ValueError, match=rf"was made with {name}, which is not part of ihmm"):
         ihmm.Posterior.load(saved)
 
 
-def test_settings_that_no_model_can_have_are_refused(saved):
+def test_invalid_settings_of_a_model_are_refused(saved):
     model = json.loads((saved / "run.json").read_text())["model"]
     for emission in ({"class": "Normal", "rate": -1.0}, {"class": "Normal", "speed": 3}):
         edit(saved, model=model | {"emission": emission})
@@ -374,7 +374,7 @@ def test_settings_that_no_model_can_have_are_refused(saved):
             ihmm.Posterior.load(saved)
 
 
-# What users bring along
+# Emissions and samplers of the user
 
 
 class LaplacePhi(NamedTuple):
@@ -382,7 +382,7 @@ class LaplacePhi(NamedTuple):
 
 
 class Laplace(ihmm.Emission):
-    """A family of our own, not an exact one: φ is put at the median."""
+    """A custom emission. It is not exact: φ is set to the median."""
 
     def validate(self, y):
         return y.astype(float)
@@ -403,7 +403,7 @@ class Laplace(ihmm.Emission):
         return -0.5 * (phi.location / 3) ** 2
 
 
-def test_an_emission_of_the_users_own_is_loaded_with_the_model(tmp_path):
+def test_a_custom_emission_is_loaded_with_the_model(tmp_path):
     model = ihmm.Model(Laplace())
     posterior = draw_some(model)
     posterior.save(tmp_path / "run")
@@ -412,7 +412,7 @@ def test_an_emission_of_the_users_own_is_loaded_with_the_model(tmp_path):
     assert_same(ihmm.Posterior.load(tmp_path / "run", model=model), posterior)
 
 
-def test_a_class_named_like_ours_is_not_taken_for_ours(tmp_path):
+def test_a_custom_class_with_a_name_of_ihmm_is_not_confused_with_it(tmp_path):
     class Normal(Laplace):
         pass
 
@@ -421,19 +421,19 @@ def test_a_class_named_like_ours_is_not_taken_for_ours(tmp_path):
         ihmm.Posterior.load(tmp_path / "run")
 
 
-def test_a_model_that_was_not_saved_is_refused(saved, posterior):
+def test_a_model_other_than_the_saved_one_is_refused(saved, posterior):
     assert_same(ihmm.Posterior.load(saved, model=ihmm.Model(ihmm.Normal(strength=0.3))), posterior)
     for model in (ihmm.Model(ihmm.Normal()), ihmm.Model(ihmm.NormalMean()), ihmm.Model(Laplace())):
         with pytest.raises(ValueError, match="is not the one saved"):
             ihmm.Posterior.load(saved, model=model)
 
 
-def test_a_sampler_of_the_users_own_is_forgotten(tmp_path):
+def test_a_custom_sampler_is_not_loaded(tmp_path):
     interrupted_posterior().save(tmp_path / "run")
     assert ihmm.Posterior.load(tmp_path / "run").sampler is None
 
 
-def test_a_sampler_that_this_version_does_not_have_is_forgotten(saved, posterior):
+def test_a_sampler_unknown_to_this_version_is_not_loaded(saved, posterior):
     for sampler in ({"class": "Beam", "width": 3}, {"class": "ParticleGibbs", "n_worms": 3}):
         edit(saved, sampler=sampler)
         loaded = ihmm.Posterior.load(saved)
@@ -458,10 +458,10 @@ def test_arrays_of_python_objects_are_refused_when_saving(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# To ArviZ
+# Conversion to ArviZ
 
 
-def test_the_tree_has_the_groups_and_names_that_arviz_reads(posterior):
+def test_the_tree_has_the_groups_and_names_that_arviz_expects(posterior):
     tree = posterior.to_datatree()
     assert set(tree.children) == {
         "posterior", "sample_stats", "observed_data", "warmup_posterior", "warmup_sample_stats",
@@ -481,7 +481,7 @@ def test_the_tree_has_the_groups_and_names_that_arviz_reads(posterior):
     assert (tree.attrs["inference_library"], tree.attrs["inference_library_version"]) == ("ihmm", ihmm.__version__)
 
 
-def test_several_sequences_can_be_told_apart_on_the_time_axis(posterior):
+def test_several_sequences_are_marked_on_the_time_axis(posterior):
     observed = posterior.to_datatree()["observed_data"]
     np.testing.assert_array_equal(observed["y"][observed["sequence"].values == 1], REAL[1])
     np.testing.assert_array_equal(observed["step"][20:], np.arange(16))
@@ -516,11 +516,11 @@ def test_the_tree_can_be_written_to_netcdf(tmp_path):
         np.testing.assert_array_equal(read["posterior"]["states"], tree["posterior"]["states"])
 
 
-# Fewer draws
+# Thinning
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_thinning_keeps_every_so_many_draws(posterior, whole):
+def test_thinning_keeps_one_draw_in_every_few(posterior, whole):
     original = posterior if whole else interrupted_posterior()
     thinned = original.thin(2)
     for draws, all_draws in zip(thinned.draws, original.draws, strict=True):
@@ -541,7 +541,7 @@ def test_thinning_takes_a_whole_number(posterior):
 # Missing values
 
 
-def test_missing_values_come_back(tmp_path):
+def test_missing_values_can_be_loaded(tmp_path):
     y = np.where(np.arange(20) % 5 == 2, np.nan, REAL[0])
     original = draw_some(y=[y, REAL[1]])
     original.save(tmp_path / "run")

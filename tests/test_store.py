@@ -1,6 +1,7 @@
-"""Runs survive: killed at any moment they go on as if nothing had happened, and damage is seen, named and mended."""
+"""Run folders: a run killed at any moment can be resumed bit for bit, and damage is detected, reported and repaired."""
 
 import errno
+import hashlib
 import io
 import itertools
 import json
@@ -18,7 +19,9 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm import chain, store
+from ihmm import store
+from ihmm.store import SweepRange, chunk_files, chunk_writer
+from ihmm.store.archive import MAGIC
 
 MODEL = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(stickiness=ihmm.BetaPrior()))
 Y = [np.repeat([0.0, 3.0, 0.0], 12) + np.random.default_rng(1).normal(0, 0.5, 36), np.array([0.1, 3.2, np.nan, 2.8])]
@@ -44,14 +47,14 @@ def assert_same(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
 
 @pytest.fixture(scope="module")
 def whole() -> ihmm.Posterior:
-    """The run, never interrupted, and never written."""
+    """The same run in memory, never interrupted."""
     return run()
 
 
 @pytest.fixture
 def often(monkeypatch):
     """A chunk after every few sweeps."""
-    monkeypatch.setattr(chain, "CHUNK_SECONDS", 0.003)
+    monkeypatch.setattr(chunk_writer, "CHUNK_SECONDS", 0.003)
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def finished(tmp_path, often) -> Path:
     return tmp_path / "run"
 
 
-# Written as it goes
+# Writing
 
 
 @pytest.mark.parametrize(
@@ -82,25 +85,25 @@ def test_a_run_in_a_folder_has_the_draws_of_one_in_memory(tmp_path, often, setti
     expected = run(**settings)
     assert_same(run(tmp_path / "run", **settings), expected)
     assert_same(ihmm.Posterior.load(tmp_path / "run"), expected)
-    assert_same(ihmm.resume(tmp_path / "run", progress=False), expected)  # there is nothing left to do
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), expected)  # already finished
 
 
-def test_other_files_in_the_folder_do_not_matter(tmp_path, whole):
+def test_other_files_in_the_folder_are_left_alone(tmp_path, whole):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "settings.toml").write_text("mine")
     assert_same(run(tmp_path / "run"), whole)
     assert (tmp_path / "run" / "settings.toml").read_text() == "mine"
 
 
-def test_a_folder_that_holds_a_run_is_not_begun_again(finished, whole):
-    with pytest.raises(FileExistsError, match=r"holds a run already: go on with ihmm\.resume"):
+def test_a_folder_that_holds_a_run_is_not_overwritten(finished, whole):
+    with pytest.raises(FileExistsError, match=r"already holds a run: continue with ihmm\.resume"):
         run(finished)
     with pytest.raises(FileExistsError, match="is not a saved posterior"):
         whole.save(finished)
     assert_same(ihmm.Posterior.load(finished), whole)
 
 
-def test_a_file_is_no_folder(tmp_path):
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "run").write_text("x")
     with pytest.raises(FileExistsError, match="is a file"):
         run(tmp_path / "run")
@@ -108,20 +111,20 @@ def test_a_file_is_no_folder(tmp_path):
 
 def test_intervals_grow_so_that_chunks_stay_few(monkeypatch):
     now = 0.0
-    monkeypatch.setattr(chain.time, "monotonic", lambda: now)
-    writer = chain._Writer(lambda number, chunk: None, 0, 0, np.random.default_rng(0))
+    monkeypatch.setattr(chunk_writer.time, "monotonic", lambda: now)
+    writer = chunk_writer.ChunkWriter(lambda number, chunk: None, SweepRange(0, None, 10), n_steps=3)
     chunks = 0
     for now in np.arange(0, 36_000, 1.0):  # ten hours
         if writer.due():
-            chunks, writer.last = chunks + 1, now
+            chunks, writer._last = chunks + 1, now
     assert 100 < chunks < 400
 
 
-# Going on
+# Resuming
 
 
 def stop_after(sweeps: int, monkeypatch) -> None:
-    """Let particle Gibbs be interrupted after so many sweeps of all chains."""
+    """Interrupt particle Gibbs after this many sweeps, counted over all chains."""
     original, calls = ihmm.ParticleGibbs.resample_states, itertools.count(1)
 
     def impatient(self, *arguments):
@@ -133,50 +136,67 @@ def stop_after(sweeps: int, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("sweeps", [50, 90])
-def test_an_interrupted_run_keeps_all_draws_and_goes_on(tmp_path, whole, monkeypatch, sweeps):
+def test_an_interrupted_run_keeps_all_draws_and_can_be_resumed(tmp_path, whole, monkeypatch, sweeps):
     stop_after(sweeps, monkeypatch)
-    with pytest.warns(UserWarning, match=r"stopped before all 60 draws .* ihmm\.resume\(.* goes on"):
+    with pytest.warns(UserWarning, match=r"stopped before all 60 draws .* continue with ihmm\.resume\("):
         part = run(tmp_path / "run", cores=1)
     monkeypatch.undo()
     made = sum(len(draws) for draws in part.draws)
-    assert made == sweeps - 40  # two chains of 20 tuning sweeps: nothing that was drawn is lost
+    assert made == sweeps - 40  # two chains of 20 tuning sweeps: no draw is lost
     with pytest.warns(UserWarning, match="is not finished: chain 0 has"):
         ihmm.Posterior.load(tmp_path / "run")
     assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
 
 
-def test_an_interruption_before_the_first_draw_is_survived(tmp_path, whole, monkeypatch):
+def test_a_run_interrupted_before_its_first_draw_can_be_resumed(tmp_path, whole, monkeypatch):
     stop_after(10, monkeypatch)
-    with pytest.raises(KeyboardInterrupt, match=r"before the first draw; ihmm\.resume"):
+    with pytest.raises(KeyboardInterrupt, match=r"before the first draw; continue with ihmm\.resume"):
         run(tmp_path / "run", cores=1)
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="has no draw yet"):
+    with pytest.raises(ValueError, match="has no draws yet"):
         ihmm.Posterior.load(tmp_path / "run")
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
+
+
+@pytest.mark.parametrize("sweeps", [50, 90])
+def test_a_run_that_failed_in_the_middle_of_a_sweep_resumes_bit_for_bit(tmp_path, whole, monkeypatch, sweeps):
+    original, calls = ihmm.ParticleGibbs.resample_states, itertools.count(1)
+
+    def failing(self, rng, *arguments):
+        result = original(self, rng, *arguments)  # advances the generator
+        if next(calls) > sweeps:
+            raise ArithmeticError
+        return result
+
+    monkeypatch.setattr(ihmm.ParticleGibbs, "resample_states", failing)
+    with pytest.raises(ArithmeticError):
+        run(tmp_path / "run", cores=1)
+    monkeypatch.undo()
     assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
 
 
 def test_more_draws_can_be_added(finished):
     assert_same(ihmm.resume(finished, draws=90, progress=False), run(draws=90))
-    with pytest.raises(ValueError, match="begun for 90 draws a chain, it cannot end at 60"):
+    with pytest.raises(ValueError, match="started for 90 draws per chain, which cannot be reduced to 60"):
         ihmm.resume(finished, draws=60)
 
 
-def test_a_saved_posterior_is_not_a_run(tmp_path, whole):
+def test_a_saved_posterior_cannot_be_resumed(tmp_path, whole):
     whole.save(tmp_path / "saved")
     with pytest.raises(ValueError, match="holds a saved posterior, not a run"):
         ihmm.resume(tmp_path / "saved")
 
 
-def test_other_versions_are_pointed_out(finished, whole):
+def test_other_versions_are_reported(finished, whole):
     edit(finished, versions={"ihmm": "0.0.1", "numpy": np.__version__})
-    with pytest.warns(UserWarning, match=r"begun with other versions \(ihmm 0\.0\.1 → "):
+    with pytest.warns(UserWarning, match=r"started with other versions \(ihmm 0\.0\.1 → "):
         assert_same(ihmm.resume(finished, progress=False), whole)
 
 
 SCRIPT = """
 import sys, numpy as np, ihmm
-from ihmm import chain
-chain.CHUNK_SECONDS = 0.003
+from ihmm.store import chunk_writer
+chunk_writer.CHUNK_SECONDS = 0.003
 sys.path.insert(0, sys.argv[2])
 from test_store import MODEL, Y, SETTINGS
 print("ready", flush=True)
@@ -192,8 +212,8 @@ def begin(folder: Path) -> subprocess.Popen:
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
-    """Twenty times SIGKILL at a random moment, some of them surely while a chunk is being written."""
+def test_a_killed_run_resumes_bit_for_bit(tmp_path):
+    """SIGKILL at twenty random moments, some of them while a chunk is being written."""
     expected = run(draws=400)
     with begin(tmp_path / "timed") as process:
         assert process.stdout.readline() == "ready\n"
@@ -209,8 +229,8 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
             time.sleep(rng.uniform(0.05, 0.75) * lasts)
             process.send_signal(signal.SIGKILL)
         if not (folder / "run.json").exists():
-            continue  # killed before the run began: nothing was promised
-        before = [len(chunk.drawn["kept"][1]) for c in range(2) for chunk in chunks_of(folder, c) if chunk.drawn]
+            continue  # killed before the run started
+        before = [len(chunk.draws["kept"][1]) for c in range(2) for chunk in chunks_of(folder, c) if chunk.draws]
         cut_short += sum(before) < 800
         posterior = ihmm.resume(folder, progress=False)
         assert_same(posterior, expected)
@@ -220,15 +240,17 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
 
 def chunks_of(folder: Path, c: int) -> list[store.Chunk]:
     identity = json.loads((folder / "run.json").read_text())["id"]
-    chunks = store._read_chunks(folder, identity, c, MODEL)
-    assert all(isinstance(chunk, store.Chunk) for chunk in chunks)  # a kill leaves nothing half written
+    chunks = chunk_files.read_chunks(folder, identity, c, MODEL)
+    assert all(isinstance(chunk, store.Chunk) for chunk in chunks)  # a kill leaves no incomplete chunk
     return chunks
 
 
 @pytest.mark.parametrize(("owner", "step"), [(os, "fsync"), (Path, "replace")], ids=["fsync", "replace"])
 @pytest.mark.parametrize("last", [5, 9])
-def test_a_kill_while_a_chunk_is_written_leaves_the_ones_before(tmp_path, often, whole, monkeypatch, owner, step, last):
-    """The process ends before its bytes are on the disk, or before they have their name."""
+def test_a_kill_while_a_chunk_is_written_leaves_earlier_chunks_intact(
+    tmp_path, often, whole, monkeypatch, owner, step, last
+):
+    """The process ends before the bytes are on the disk, or before the file is renamed."""
     original, calls = getattr(owner, step), itertools.count(1)
 
     class Killed(BaseException):
@@ -266,7 +288,7 @@ def truncate(path: Path) -> None:
 
 @pytest.mark.parametrize("hurt", [flip, truncate, lambda path: path.write_bytes(b""), lambda path: flip(path, 0.001)])
 @pytest.mark.parametrize("which", [[0], [1], [2, 3], [0, 1, 2], [-1], [-2, -1], [1, -1]], ids=str)
-def test_damaged_chunks_are_named_and_computed_again(finished, whole, hurt, which):
+def test_damaged_chunks_are_reported_and_recomputed(finished, whole, hurt, which):
     last = len(list((finished / "chain-0").glob("*.chunk"))) - 1
     numbers = sorted(n if n >= 0 else last + 1 + n for n in which)
     untouched = {path: path.read_bytes() for path in finished.rglob("*.chunk")}
@@ -286,18 +308,44 @@ def test_damaged_chunks_are_named_and_computed_again(finished, whole, hurt, whic
     assert all(path.read_bytes() == content for path, content in untouched.items())
 
 
-def test_a_chunk_of_another_run_or_place_is_not_taken(finished, whole, tmp_path):
+def test_an_interrupted_repair_leaves_no_gap(finished, whole, monkeypatch):
+    for number in range(len(list((finished / "chain-0").glob("*.chunk"))) - 1):
+        truncate(finished / "chain-0" / f"{number}.chunk")
+    stop_after(3, monkeypatch)
+    with pytest.warns(UserWarning, match="computed again"), pytest.raises(ValueError, match=r"0\.chunk .*resume"):
+        ihmm.resume(finished, progress=False)
+    monkeypatch.undo()
+    with pytest.warns(UserWarning, match="computed again"):
+        assert_same(ihmm.resume(finished, progress=False), whole)
+
+
+def test_warnings_point_at_the_call(finished, tmp_path, monkeypatch):
+    truncate(finished / "chain-0" / "1.chunk")
+    edit(finished, versions={"ihmm": "0.0.1"})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ihmm.resume(finished, progress=False)
+        for folder in (None, tmp_path / "other"):
+            stop_after(50, monkeypatch)
+            run(folder, cores=1)
+            monkeypatch.undo()
+    assert ["versions" in str(said[0].message), "again" in str(said[1].message)] == [True, True]
+    assert len(said) == 4
+    assert {warning.filename for warning in said} == {__file__}
+
+
+def test_a_chunk_of_another_run_or_position_is_not_used(finished, whole, tmp_path):
     run(tmp_path / "other", seed=6)
     for stranger in (tmp_path / "other" / "chain-0" / "1.chunk", finished / "chain-1" / "1.chunk"):
         shutil.copy(stranger, finished / "chain-0" / "1.chunk")
-        with pytest.raises(ValueError, match=r"chain-0/1\.chunk belongs to another run or place"):
+        with pytest.raises(ValueError, match=r"chain-0/1\.chunk belongs to another run or position"):
             ihmm.Posterior.load(finished)
         with pytest.warns(UserWarning, match="computed again"):
             assert_same(ihmm.resume(finished, progress=False), whole)
 
 
 @pytest.mark.parametrize("hurt", [flip, truncate, Path.unlink])
-def test_damaged_data_are_named(finished, hurt):
+def test_damaged_data_are_reported(finished, hurt):
     hurt(finished / "data.chunk")
     for call in (ihmm.Posterior.load, ihmm.resume):
         with pytest.raises(ValueError, match=r"is damaged \(data\.chunk"):
@@ -305,14 +353,14 @@ def test_damaged_data_are_named(finished, hurt):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "ihmm run"}'])
-def test_damaged_settings_are_named(finished, text):
+def test_damaged_settings_are_reported(finished, text):
     (finished / "run.json").write_text(text)
     for call in (ihmm.Posterior.load, ihmm.resume):
         with pytest.raises(ValueError, match=r"run\.json is damaged or not written by ihmm"):
             call(finished)
 
 
-def test_leftovers_of_a_write_that_was_cut_short_do_not_matter(finished, whole):
+def test_leftovers_of_an_interrupted_write_are_ignored(finished, whole):
     (finished / "chain-0" / ".9.chunk.0123456789ab").write_bytes(b"half a chunk")
     (finished / "chain-0" / "notes.chunk").write_bytes(b"?")
     assert_same(ihmm.resume(finished, progress=False), whole)
@@ -321,7 +369,7 @@ def test_leftovers_of_a_write_that_was_cut_short_do_not_matter(finished, whole):
 # A full disk
 
 
-def test_a_full_disk_stops_the_run_with_advice_and_it_goes_on_later(tmp_path, often, whole, monkeypatch):
+def test_a_full_disk_stops_the_run_with_advice_and_it_can_be_resumed(tmp_path, often, whole, monkeypatch):
     original, calls = os.fsync, itertools.count(1)
 
     def limited(descriptor):
@@ -329,7 +377,7 @@ def test_a_full_disk_stops_the_run_with_advice_and_it_goes_on_later(tmp_path, of
             raise OSError(errno.ENOSPC, "No space left on device")
         return original(descriptor)
 
-    said = r"No space left on device: draws cannot be written .* make room, then"
+    said = r"No space left on device: draws cannot be written .* free some space, then"
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", limited)
         with pytest.raises(OSError, match=said) as caught:
@@ -356,10 +404,10 @@ def test_a_disk_that_is_really_full(tmp_path):
     assert_same(resumed, run(draws=20_000))
 
 
-# Two at once
+# Locking
 
 
-def test_a_run_in_use_is_refused_to_others(tmp_path):
+def test_a_run_in_use_is_locked(tmp_path):
     code = SCRIPT.replace('{"draws": 400}', '{"draws": 100_000}')
     command = [sys.executable, "-c", code, str(tmp_path / "run"), str(Path(__file__).parent)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -369,22 +417,22 @@ def test_a_run_in_use_is_refused_to_others(tmp_path):
         with pytest.raises(RuntimeError, match="another process is working on"):
             ihmm.resume(tmp_path / "run")
         process.kill()
-    store_is_free_again = store.Run.reopen(tmp_path / "run", None)
+    store_is_free_again = store.RunFolder.reopen(tmp_path / "run", None)
     with store_is_free_again as reopened:
         assert reopened.settings.draws == 100_000
 
 
-# Folders made to do harm
+# Malicious folders
 
 
 def forge(path: Path, **arrays) -> None:
-    """A chunk with a right digest and wrong contents."""
+    """Write a chunk with a valid digest and invalid contents."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in arrays.items():
             archive.writestr(name, content)
     content = buffer.getvalue()
-    path.write_bytes(store.MAGIC + store.hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    path.write_bytes(MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 def header(shape: str, dtype: str = "<f8") -> bytes:
@@ -403,22 +451,22 @@ def header(shape: str, dtype: str = "<f8") -> bytes:
     ],
     ids=["huge", "huge product", "objects", "text", "path"],
 )
-def test_a_forged_chunk_is_refused_without_harm(finished, member):
+def test_a_forged_chunk_is_refused(finished, member):
     forge(finished / "data.chunk", **member)
     with pytest.raises(ValueError, match="is damaged"):
         ihmm.Posterior.load(finished)
 
 
-def test_names_in_the_settings_reach_no_file(finished):
+def test_settings_cannot_name_files(finished):
     edit(finished, chains="../../etc")
     with pytest.raises((ValueError, TypeError)):
         ihmm.Posterior.load(finished)
 
 
-def test_a_sampler_that_is_not_ours_cannot_go_on(tmp_path):
+def test_a_run_with_a_sampler_from_outside_ihmm_cannot_be_resumed(tmp_path):
     class Foreign(ihmm.ParticleGibbs):
         pass
 
     run(tmp_path / "run", sampler=Foreign())
-    with pytest.raises(ValueError, match="is not part of this ihmm, so the run cannot go on"):
+    with pytest.raises(ValueError, match="is not part of this ihmm: the run cannot be resumed"):
         ihmm.resume(tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Posterior: what sampling returns. It keeps the draws small in memory, and answers questions about them."""
+"""Posterior: the draws of a run, stored compactly, with summaries and predictions."""
 
 import os
 import warnings
@@ -13,8 +13,8 @@ from scipy.special import logsumexp
 from ihmm import _checks, diagnostics, predict, store, summaries
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.data import Data
+from ihmm.draw_storage import HYPER, Draws, PackedDraws, StoredDraws
 from ihmm.model import Draw, Model
-from ihmm.records import HYPER, Draws, Record
 from ihmm.samplers import Sampler
 
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ Item = TypeVar("Item")
 
 @final
 class Posterior:
-    """Draws from the posterior, with the model, the data and the settings that made them.
+    """Draws from the posterior, with the model, data and settings of the run.
 
-    Chains that were interrupted may differ in length. `states` and `traces` are rectangular: they hold the first draws
-    of every chain, as many as the shortest one has. `draws` holds all draws of each chain.
+    Interrupted chains may differ in length. `states` and `traces` are rectangular: they are truncated to the shortest
+    chain. `draws` holds all draws of each chain.
 
     Attributes
     ----------
     model, data, sampler, seed
-        What was sampled, from what, and how. `data` has the fields `y`, `offsets` and `lengths`.
+        What was sampled and how. `data` has the fields `y`, `offsets` and `lengths`.
     traces
-        Name → (chains, draws): n_states, log_joint, the hyperparameters, and the sampler's diagnostics.
+        Name → (chains, draws): n_states, log_joint, the hyperparameters, and diagnostics of the sampler.
     warmup
         The tuning sweeps as a `Posterior`, or None if they were not saved.
     """
@@ -45,7 +45,7 @@ class Posterior:
         model: Model,
         data: Data,
         states: Array,
-        records: Sequence[Record],
+        records: Sequence[PackedDraws],
         *,
         sampler: Sampler | None = None,
         seed: int | None = None,
@@ -61,53 +61,56 @@ class Posterior:
 
     @property
     def states(self) -> Array:
-        """(chains, draws, total T), in the smallest unsigned integers that hold them."""
+        """(chains, draws, total T), of the smallest unsigned integer type that fits."""
         return self._states[:, : self.n_states.shape[1]]
 
     @property
     def lengths(self) -> IntArray:
-        """Steps of each sequence; they sum to total T."""
+        """Length of each sequence; they sum to total T."""
         return self.data.lengths
 
     @property
     def n_states(self) -> IntArray:
-        """(chains, draws): states visited."""
+        """(chains, draws): number of states visited."""
         return self.traces["n_states"]
 
     @property
     def draws(self) -> tuple[Draws, ...]:
-        """`draws[c][d]` is a `Draw`; every draw of every chain is here."""
+        """All draws: `draws[c][d]` is a `Draw`."""
         return tuple(Draws(states, record) for states, record in zip(self._states, self._records, strict=True))
 
     def __iter__(self) -> Iterator[Draw]:
-        """Every draw, chains one after the other."""
+        """All draws, chain after chain."""
         return chain.from_iterable(self.draws)
 
     def summary(self, like: summaries.Summary | None = None) -> summaries.Summary:
-        """States that mean the same in every draw: one segmentation, parameters with intervals, dwell times.
+        """Match states across draws: one segmentation, parameters with intervals, dwell times.
 
-        States are numbered from the most used to the least. Where two are used about alike that may differ from run to
-        run: `like`, a summary of another run on the same data, makes the states it matches have the same numbers.
+        States are numbered by frequency, most frequent first. The order of states with similar frequencies may differ
+        between runs: pass `like`, a summary of another run on the same data, to give matching states its numbers.
         """
         if like is None:
             return self._summary
-        if len(like.states) != self._paths.shape[1]:
-            raise ValueError(f"like must be of the same data, {self._paths.shape[1]} steps, got {len(like.states)}")
-        return summaries.summarise(self, self._paths, like, self.model.emission)
+        if len(like.states) != self._trajectories.shape[1]:
+            n_steps = self._trajectories.shape[1]
+            raise ValueError(f"like must be a summary of the same data, {n_steps} steps, got {len(like.states)}")
+        return summaries.summarise(self, self._trajectories, like, self.model.emission)
 
     def check(self) -> diagnostics.Check:
-        """Have the chains converged, do they agree, and what should be done if not? In words: print it.
+        """Check convergence and agreement of the chains. Print the result for a report with advice.
 
-        Needs the extra `arviz`.
+        Requires the extra `arviz`.
         """
         found = self.summary()
         ends = np.cumsum([len(record) for record in self._records])
         by_chain = []
-        for paths, matches in zip(np.split(self._paths, ends[:-1]), _split(found.matches, ends), strict=True):
-            by_chain.append(summaries.vote(paths, matches, found.n_states) / len(paths))
+        for trajectories, matches in zip(
+            np.split(self._trajectories, ends[:-1]), _split(found.matches, ends), strict=True
+        ):
+            by_chain.append(summaries.vote(trajectories, matches, found.n_states) / len(trajectories))
         return diagnostics.check(self.traces, self.states, np.stack(by_chain))
 
-    # Without labels
+    # Without matching states
 
     def n_states_probabilities(self) -> dict[int, float]:
         """Number of states visited → its posterior probability."""
@@ -115,47 +118,48 @@ class Posterior:
         return dict(zip(values.tolist(), (count / count.sum()).tolist(), strict=True))
 
     def change_probability(self) -> FloatArray:
-        """(total T,): P(s_t ≠ s_{t−1}), 0 where a sequence begins."""
-        return summaries.change_probability(self._paths, self.data.offsets)
+        """(total T,): P(s_t ≠ s_{t−1}), 0 at the start of a sequence."""
+        return summaries.change_probability(self._trajectories, self.data.offsets)
 
     def co_assignment(self, steps: ArrayLike | None = None) -> FloatArray:
-        """P(s_t = s_u) for all pairs of `steps`; if not given, of at most 500 evenly spread over the series."""
-        total = self._paths.shape[1]
+        """P(s_t = s_u) for all pairs of time `steps`, by default at most 500 evenly spaced ones."""
+        total = self._trajectories.shape[1]
         if steps is None:
             steps = np.linspace(0, total - 1, min(total, 500)).round()
-        return summaries.co_assignment(self._paths, _checks.steps(steps, total))
+        return summaries.co_assignment(self._trajectories, _checks.steps(steps, total))
 
     # New observations
 
     def log_likelihood(self, y: Any) -> FloatArray:
-        """Held-out log-likelihood of each sequence: log of p(y_i | θ) averaged over the draws, unseen states included.
+        """Held-out log-likelihood of each sequence: log of p(y_i | θ) averaged over the draws.
 
-        y is one series or a list of them, as for `sample`; a missing value counts for nothing.
+        States that were never visited are included. `y` is one series or a list of them, as for `sample`; missing
+        values do not contribute.
         """
         by_draw = predict.log_likelihood(self.model, self._observe(y), self._labelled)
         return np.asarray(logsumexp(by_draw, axis=0) - np.log(len(by_draw)))
 
     def smooth(self, y: Any) -> FloatArray:
-        """P(s_t | all of y), (total T, n_states + 1): the states of `summary`, and last all states never met."""
+        """P(s_t | y), (total T, n_states + 1): the states of `summary`; the last column is all other states."""
         return self._state_probabilities(y, causal=False)
 
     def filter(self, y: Any) -> FloatArray:
-        """P(s_t | y_1 … y_t), as `smooth` but causal: no step knows the future. The parameters are those of the fit."""
+        """P(s_t | y_1 … y_t): like `smooth`, but causal. The parameters are those of the fit."""
         return self._state_probabilities(y, causal=True)
 
     def decode(self, y: Any) -> IntArray:
-        """The most probable path (Viterbi) under every draw: (all draws, total T), −1 for states never met."""
+        """Most probable trajectory (Viterbi) under each draw: (all draws, total T), −1 for states not in `summary`."""
         return predict.decode(self.model, self._observe(y), self._labelled)
 
     def forecast(self, steps: int, y: Any = None) -> "predict.Forecast | list[predict.Forecast]":
-        """Futures of the fitted series, or of `y`, one a draw; a list of them for several sequences."""
+        """Simulate the future of the fitted series, or of `y`, once per draw; a list for several sequences."""
         _checks.count("steps (to forecast)", steps)
         data = self._observe(y) if y is not None else None
         futures = predict.forecast(self.model, self.data, self._labelled, steps, data)
         return futures[0] if len(futures) == 1 else futures
 
     def impute(self) -> predict.Imputed:
-        """The missing values of the fitted series, drawn once a draw."""
+        """Draw the missing values of the fitted series, once per draw."""
         return predict.impute(self.model, self.data, self._labelled)
 
     def _state_probabilities(self, y: Any, *, causal: bool) -> FloatArray:
@@ -167,7 +171,7 @@ class Posterior:
 
     @cached_property
     def _labelled(self) -> "list[predict.Labelled]":
-        """The draws with the labels of the summary. What is drawn for them depends on the seed and their number."""
+        """All draws with the labels of the summary, each with its own random stream for predictions."""
         seed = self.seed or 0
         return [
             predict.Labelled(draw, found.label, (seed, i))
@@ -176,62 +180,66 @@ class Posterior:
 
     @cached_property
     def _summary(self) -> summaries.Summary:
-        return summaries.summarise(self, self._paths, emission=self.model.emission)
+        return summaries.summarise(self, self._trajectories, emission=self.model.emission)
 
     @cached_property
-    def _paths(self) -> Array:
-        """(all draws, total T)."""
+    def _trajectories(self) -> Array:
+        """The trajectories of all draws, (all draws, total T)."""
         whole = all(len(record) == self._states.shape[1] for record in self._records)
         if whole:
             return self._states.reshape(-1, self._states.shape[2])
-        return np.concatenate([path[: len(record)] for path, record in zip(self._states, self._records, strict=True)])
+        return np.concatenate(
+            [states[: len(record)] for states, record in zip(self._states, self._records, strict=True)]
+        )
 
     def thin(self, every: int) -> "Posterior":
-        """One draw in `every`, beginning with the first, to save memory and time."""
-        every = _checks.count("every (draws of which one is kept)", every)
+        """Keep one draw in `every`, starting with the first, to save memory and time."""
+        every = _checks.count("every (keep one draw in so many)", every)
         records = [
-            Record.of(record.chain, draws[::every], {name: trace[::every] for name, trace in record.traces.items()})
+            PackedDraws.of(
+                record.chain, draws[::every], {name: trace[::every] for name, trace in record.traces.items()}
+            )
             for record, draws in zip(self._records, self.draws, strict=True)
         ]
         states = self._states[:, ::every].copy()
         return Posterior(self.model, self.data, states, records, sampler=self.sampler, seed=self.seed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a folder of JSON and NumPy arrays. One that holds a saved posterior is replaced, no other is.
+        """Write a folder of JSON and NumPy arrays. An existing folder is replaced only if it is a saved posterior.
 
-        The folder is written under another name and renamed at the end, so a crash never leaves half a posterior.
+        The folder is written under a temporary name and then renamed, so a crash never leaves half a posterior.
         """
         store.save(path, self._contents())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, model: Model | None = None) -> "Posterior":
-        """Read what `save` or ``sample(…, store=…)`` wrote; of a run that is not finished, what it has so far.
+        """Read a folder written by `save` or ``sample(…, store=…)``. An unfinished run has the draws made so far.
 
-        Emissions that are not part of ihmm cannot be named in a file: pass the `model`.
+        The `model` is needed if its emission is not part of ihmm.
         """
         contents = store.load(path, model)
         if contents.kept is None:
-            raise ValueError(f"the run in {path} has no draw yet")
+            raise ValueError(f"the run in {path} has no draws yet")
         posterior = cls.of(contents)
         if contents.unfinished:
             warnings.warn(
-                f'the run in {path} is not finished: {contents.unfinished}; ihmm.resume("{path}") goes on with it',
+                f'the run in {path} is not finished: {contents.unfinished}; continue it with ihmm.resume("{path}")',
                 UserWarning,
                 stacklevel=2,
             )
         return posterior
 
     @classmethod
-    def of(cls, contents: store.Contents) -> "Posterior":
-        """A posterior of what a store holds."""
+    def of(cls, contents: store.RunContents) -> "Posterior":
+        """The posterior of a run."""
         settings, data, kept, tuned, _ = contents
         assert kept is not None  # see `load`
         sampler, seed = settings.sampler, settings.seed
         warmup = cls(settings.model, data, *tuned, sampler=sampler, seed=seed) if tuned is not None else None
         return cls(settings.model, data, *kept, sampler=sampler, seed=seed, warmup=warmup)
 
-    def _contents(self) -> store.Contents:
-        settings = store.Settings(
+    def _contents(self) -> store.RunContents:
+        settings = store.RunSettings(
             model=self.model,
             sampler=self.sampler,
             moves=(),
@@ -243,14 +251,14 @@ class Posterior:
             init=None,
             save_warmup=self.warmup is not None,
         )
-        warmup = store.Kept(self.warmup._states, self.warmup._records) if self.warmup is not None else None
-        return store.Contents(settings, self.data, store.Kept(self._states, self._records), warmup)
+        warmup = StoredDraws(self.warmup._states, self.warmup._records) if self.warmup is not None else None
+        return store.RunContents(settings, self.data, StoredDraws(self._states, self._records), warmup)
 
     def to_datatree(self) -> "xarray.DataTree":
-        """The posterior as ArviZ reads it: groups posterior, sample_stats, observed_data, and ``warmup_…`` if saved."""
+        """Convert to the format of ArviZ: groups posterior, sample_stats, observed_data, and ``warmup_…`` if saved."""
         import xarray
 
-        seed = self.seed if self.seed is None or self.seed < 2**63 else str(self.seed)  # netCDF has no larger integers
+        seed = self.seed if self.seed is None or self.seed < 2**63 else str(self.seed)  # netCDF has no wider integers
         attrs = {"inference_library": "ihmm", "inference_library_version": store.version(), "seed": seed}
         groups = {name: xarray.Dataset(*group) for name, group in self._groups().items()}
         tree = xarray.DataTree.from_dict(groups)
@@ -292,7 +300,7 @@ class Posterior:
 
 
 def _time(lengths: IntArray) -> dict[str, Any]:
-    """Coordinates of the time axis: the position, and with several sequences which one and the step within it."""
+    """Coordinates of the time axis: the position; for several sequences also the sequence and the step within it."""
     time: dict[str, Any] = {"time": np.arange(lengths.sum())}
     if len(lengths) > 1:
         time["sequence"] = ("time", np.repeat(np.arange(len(lengths)), lengths))
@@ -305,7 +313,7 @@ def _split(items: list[Item], ends: IntArray) -> list[list[Item]]:
 
 
 def _shares(probabilities: dict[int, float], most: int = 4) -> str:
-    """'4 (93 %), 5 (6 %), …', the commonest numbers of states first."""
+    """'4 (93 %), 5 (6 %), …', most probable numbers of states first."""
     commonest = sorted(probabilities.items(), key=lambda item: -item[1])
     shown = [f"{size} ({100 * share:.0f} %)" for size, share in commonest[:most]]
     return ", ".join(shown) + (", …" if len(commonest) > most else "")

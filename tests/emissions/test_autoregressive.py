@@ -14,7 +14,8 @@ from ihmm.emissions import Autoregressive, MultivariateNormal
 from ihmm.emissions.choose import choose
 from ihmm.kernels import families
 from ihmm.kernels.families.dispatch import FULL_NORMAL
-from ihmm.store import _decode, _encode
+from ihmm.store.encoding import decode as _decode
+from ihmm.store.encoding import encode as _encode
 from reference.verdicts import assert_follows, assert_mean
 
 QUICK = settings(max_examples=20, deadline=None, derandomize=True)

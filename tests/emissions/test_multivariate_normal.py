@@ -13,7 +13,8 @@ from ihmm.emissions import MultivariateNormal, Normal
 from ihmm.emissions._diagonal import DiagonalPhi
 from ihmm.emissions._full import FullPhi, fill_averages, patterns
 from ihmm.emissions._matrices import cholesky, triangle
-from ihmm.store import _decode, _encode
+from ihmm.store.encoding import decode as _decode
+from ihmm.store.encoding import encode as _encode
 from reference.verdicts import assert_follows, assert_mean
 
 QUICK = settings(max_examples=25, deadline=None, derandomize=True)
