@@ -11,7 +11,7 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm.data import Data
-from ihmm.kernels.pairs import renew_pairs
+from ihmm.kernels.pairs import resample_pairs
 from ihmm.model import Hyper, Model
 from ihmm.moves._base import MoveInfo, skips
 from ihmm.samplers import StateUpdate
@@ -51,5 +51,5 @@ class PairGibbs:
             return update, MoveInfo()
         density, states = relative_densities(model, data, update.phi), update.states.copy()
         mass = hyper.concentration, hyper.stickiness
-        renew_pairs(new_stream(rng), density, data.offsets, states, update.beta, *mass, self.scans)
+        resample_pairs(new_stream(rng), density, data.offsets, states, update.beta, *mass, self.scans)
         return update._replace(trajectory=Trajectory(states)), MoveInfo()
