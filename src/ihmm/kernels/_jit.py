@@ -15,8 +15,5 @@ def jit(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """The same, but inlined into every caller: for the few lines that inner loops execute most often.
-
-    It must not allocate: it is compiled without reference counts, which cost more than these lines (10 ns a call).
-    """
-    return cast(Function, numba.njit(**FLAGS, forceinline=True, _nrt=False)(function))
+    """The same, but inlined into every caller: for the few lines that inner loops execute most often."""
+    return cast(Function, numba.njit(**FLAGS, forceinline=True)(function))
