@@ -56,7 +56,7 @@ def assert_same_draws(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
 @pytest.mark.parametrize("sampler", [ParticleGibbs(), ParticleGibbs(block_size=4)])
 def test_draws_do_not_depend_on_threads_for_sequences_and_blocks(sampler, monkeypatch, tmp_path):
     monkeypatch.setattr("ihmm.running.STEPS_PER_THREAD", 4)
-    monkeypatch.setattr("ihmm.sums.PIECE", 7)
+    monkeypatch.setattr("ihmm.trajectory.PIECE_STEPS", 7)
     y = [Y, Y[::-1], Y]
     settings = {"sampler": sampler, "draws": 10, "tune": 5, "chains": 1, "seed": 7} | QUIET
     one = ihmm.sample(MODEL, y, cores=1, **settings)
@@ -73,7 +73,7 @@ def test_draws_do_not_depend_on_the_size_of_jobs(init, monkeypatch):
     y = [np.tile(Y, 20), np.tile(Y[::-1], 30)]
     settings = {"draws": 5, "tune": 0, "moves": (), "chains": 1, "seed": 7, "init": init} | QUIET
     one = ihmm.sample(MODEL, y, cores=1, **settings)
-    monkeypatch.setattr("ihmm.model.JOB", 100)
+    monkeypatch.setattr("ihmm.workers.TASK_STEPS", 100)
     assert_same_draws(ihmm.sample(MODEL, y, cores=1, **settings), one)
 
 
