@@ -1,12 +1,14 @@
 """Summaries: what needs no labels, the segmentation that agrees with the draws, and labels that mean the same."""
 
 import itertools
+from collections import namedtuple
 
 import numpy as np
 import pytest
 
 import ihmm
 from ihmm import summaries
+from ihmm.emissions._angles import angle_fields
 from ihmm.testing import set_partitions
 
 OFFSETS = np.array([0, 4, 6])
@@ -247,3 +249,51 @@ def test_chains_of_different_length_count_with_all_their_draws(four_state):
     posterior = ihmm.Posterior(runs[1].model, runs[1].data, states, [records[0], short._records[0]])
     assert len(posterior.summary().matches) == 210
     assert posterior.summary().n_states == 4
+
+
+# Angles
+
+ANGLES = {
+    "VonMises": (ihmm.VonMises(), "direction"),
+    "Independent": (ihmm.Independent(heading=ihmm.VonMises(), speed=ihmm.Normal()), "heading_direction"),
+    "DPMixture": (ihmm.DPMixture(ihmm.VonMises()), "direction"),
+    "DPMixture of Independent": (
+        ihmm.DPMixture(ihmm.Independent(heading=ihmm.VonMises(), speed=ihmm.Normal())),
+        "heading_direction",
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=ANGLES)
+def headings(request):
+    """Draws from two states, one that points to ±π and one that points to 0, and the name of their direction."""
+    emission, name = ANGLES[request.param]
+    rng = np.random.default_rng(0)
+    states = np.repeat([0, 1, 0], [60, 40, 50])
+    y = rng.vonmises(np.array([np.pi, 0.0])[states], 8.0)
+    if "Independent" in request.param:
+        y = np.column_stack([y, rng.normal(4.0 * states, 1.0)])
+    settings = {"draws": 60, "tune": 40, "chains": 2, "seed": 1, "init": states, "progress": False}
+    return ihmm.sample(ihmm.Model(emission), y, **settings), name
+
+
+def test_directions_on_both_sides_of_pi_are_averaged_on_the_circle(headings):
+    posterior, name = headings
+    summary = posterior.summary()
+    direction = np.nanmean(summary.parameters[name], axis=0)[:2]
+    np.testing.assert_allclose(np.cos(direction), [-1, 1], atol=0.02)
+    if hasattr(summary.phi, name):  # a mixture pools the components of several draws instead
+        np.testing.assert_allclose(getattr(summary.phi, name)[:2], direction)
+
+
+def test_intervals_of_directions_do_not_span_the_circle(headings):
+    posterior, name = headings
+    table = posterior.summary().table()[:2]
+    for column in (name, f"{name}_low", f"{name}_high"):
+        np.testing.assert_allclose(np.cos(table[column]), [-1, 1], atol=0.05)
+    assert np.all(table[f"{name}_high"] - table[f"{name}_low"] < 0.6)
+
+
+def test_a_parameter_that_is_called_angles_is_not_taken_for_a_list_of_names():
+    phi = namedtuple("Phi", "angles")(np.zeros(3))
+    assert angle_fields(phi) == ()

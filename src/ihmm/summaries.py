@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.emissions._angles import angle_fields, unwrap
 from ihmm.emissions._base import Emission, fields, join, provides, rebuild, take
 from ihmm.kernels.counts import count_overlap
 from ihmm.model import Draw
@@ -267,8 +268,8 @@ def summarise(
         for j in here:
             if d in some or not pooled[j]:
                 pooled[j].append(take(draw.phi, found.state[[j]]))
-    for name in getattr(draw.phi, "angles", ()):
-        parameters[name] = _near_their_mean(parameters[name])
+    for name in angle_fields(draw.phi):
+        parameters[name] = unwrap(parameters[name])
     if provides(emission, "pool"):
         phi = join(*(emission.pool(join(*parts)) for parts in pooled))  # type: ignore[union-attr]
     else:
@@ -284,12 +285,6 @@ def summarise(
         parameters=parameters,
         phi=phi,
     )
-
-
-def _near_their_mean(angles: FloatArray) -> FloatArray:
-    """The same angles as numbers that means and quantiles can be taken of, even where they lie about ±π."""
-    center = np.angle(np.nanmean(np.exp(1j * angles), axis=0))
-    return np.asarray(center + np.angle(np.exp(1j * (angles - center))))
 
 
 def _interval(values: FloatArray) -> str:
