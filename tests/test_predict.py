@@ -275,6 +275,39 @@ def test_imputed_values_cover_the_truth_at_the_nominal_rate():
         assert covered == pytest.approx(nominal, abs=0.04), nominal
 
 
+# Angles
+
+
+@pytest.fixture(scope="module", params=["VonMises", "Independent", "DPMixture"])
+def headings(request):
+    """Angles around ±π with a gap; of Independent, beside a column of speeds."""
+    rng = np.random.default_rng(0)
+    y = rng.vonmises(np.pi, 8.0, 80)
+    y[30:33] = np.nan
+    if request.param == "Independent":
+        emission = ihmm.Independent(heading=ihmm.VonMises(), speed=ihmm.Normal())
+        return fit(ihmm.Model(emission), np.column_stack([y, rng.normal(3.0, 0.1, 80)]))
+    emission = ihmm.VonMises() if request.param == "VonMises" else ihmm.DPMixture(ihmm.VonMises())
+    return fit(ihmm.Model(emission, ihmm.HDPPrior(gamma=0.1, concentration=0.1)), y)
+
+
+@pytest.mark.parametrize("task", ["forecast", "impute"])
+def test_means_and_intervals_of_angles_are_taken_on_the_circle(headings, task):
+    samples = headings.forecast(3) if task == "forecast" else headings.impute()
+    mean, (low, high) = samples.mean, samples.interval(0.5)
+    assert mean.shape == low.shape == samples.y.shape[1:]
+    if mean.ndim == 2:
+        speed = samples.y[..., 1]
+        np.testing.assert_allclose(mean[:, 1], speed.mean(axis=0))
+        np.testing.assert_allclose([low[:, 1], high[:, 1]], np.quantile(speed, [0.25, 0.75], axis=0))
+        mean, low, high = mean[:, 0], low[:, 0], high[:, 0]
+    assert np.cos(mean).max() < -0.8
+    assert np.cos(low).max() < -0.7
+    assert np.cos(high).max() < -0.7
+    assert (high - low).max() < 1.5
+    assert np.all(low < high)
+
+
 # The paper's data
 
 

@@ -8,14 +8,16 @@ held-out likelihood is that of a proper model.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from ihmm._threads import in_threads
-from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions._base import complete, join, provides, sample_new, take
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
+from ihmm.emissions import DPMixture
+from ihmm.emissions._angles import circular_mean, unwrap
+from ihmm.emissions._base import Emission, complete, join, provides, sample_new, take
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
 from ihmm.model import Data, Draw, Model
 from ihmm.priors import FinitePrior
@@ -155,18 +157,36 @@ def viterbi(
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Values that are not known, one set a draw."""
+    """Posterior samples of unknown observations.
+
+    Attributes
+    ----------
+    y
+        (draws, …) or (draws, …, D): one sample per draw.
+    circular
+        (D,): which columns are angles. Their means and intervals are taken on the circle.
+    """
 
     y: Array
+    circular: BoolArray | bool = field(default=False, kw_only=True)
+
+    @property
+    def unwrapped(self) -> Array:
+        """`y` with every angle within ±π of its mean direction, so that quantiles over the draws are meaningful."""
+        return np.where(self.circular, unwrap(self.y), self.y) if np.any(self.circular) else self.y
 
     @property
     def mean(self) -> FloatArray:
-        return np.asarray(self.y.mean(axis=0))
+        """Posterior mean; of angles, the mean direction."""
+        linear = self.y.mean(axis=0)
+        return np.asarray(np.where(self.circular, circular_mean(self.y), linear) if np.any(self.circular) else linear)
 
     def interval(self, probability: float = 0.95) -> FloatArray:
-        """Lower and upper bounds, (2, …): that part of the sets lies between them, half of the others above and half
-        below."""
-        return np.asarray(np.quantile(self.y, [(1 - probability) / 2, (1 + probability) / 2], axis=0))
+        """Lower and upper bounds of the central interval with that probability, (2, …).
+
+        An interval of angles may extend beyond ±π, as in (3.0, 3.4).
+        """
+        return np.asarray(np.quantile(self.unwrapped, [(1 - probability) / 2, (1 + probability) / 2], axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +225,9 @@ def forecast(model: Model, fitted: Data, items: Iterable[Labelled], steps: int, 
         return [follow(rng, model, hmm, weights, steps, past) for weights, past in zip(first, pasts, strict=True)]
 
     futures = list(in_threads(of, items))
+    circular = angular_columns(model.emission, known.values[0].size)
     return [
-        Forecast(np.stack([y for y, _ in draws]), np.stack([states for _, states in draws]))
+        Forecast(np.stack([y for y, _ in draws]), np.stack([states for _, states in draws]), circular=circular)
         for draws in zip(*futures, strict=True)
     ]
 
@@ -264,4 +285,15 @@ def impute(model: Model, data: Data, items: Iterable[Labelled]) -> Imputed:
             values[partly[steps]] = complete(model.emission, rng, data.y[partly], draw.states[partly], draw.phi)
         return values
 
-    return Imputed(np.array(list(in_threads(of, items))), steps)
+    circular = angular_columns(model.emission, data.values[0].size)
+    return Imputed(np.array(list(in_threads(of, items))), steps, circular=circular)
+
+
+def angular_columns(emission: Emission, n_columns: int) -> BoolArray:
+    """(n_columns,): which columns of the observations are angles, as emissions with `circular = True` say."""
+    if isinstance(emission, DPMixture):
+        emission = emission.component
+    if getattr(emission, "circular", False) or not provides(emission, "column"):
+        return np.full(n_columns, getattr(emission, "circular", False))
+    marginals = [emission.column(d) for d in range(n_columns)]
+    return np.array([found is not None and getattr(found[0], "circular", False) for found in marginals])
