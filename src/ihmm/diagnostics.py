@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 MAX_RHAT = 1.01
 MIN_ESS = 100  # effective sample size recommended per chain
 MIN_DRAWS = 50  # per chain, below which nothing is diagnosed
-MAX_DRIFT = 1.5  # difference between the first and the last quarter of the draws, in standard deviations within a quarter
-MAX_DISTANCE = 0.1  # mean total variation distance between the state probabilities of a chain and those of all chains
+MAX_DRIFT = 1.5  # from the first quarter of the draws to the last, in standard deviations within a quarter
+MAX_DISTANCE = 0.1  # mean total variation distance between the state probabilities of one chain and of all chains
 QUANTITIES = ("n_states", "log_joint", "gamma", "concentration", "stickiness", "sigma")
 
 

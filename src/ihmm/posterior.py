@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 
 from ihmm import _checks, diagnostics, predict, store, summaries
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
+from ihmm.labels import count_labels
 from ihmm.model import Data, Draw, Model
 from ihmm.records import HYPER, Draws, Record
 from ihmm.samplers import Sampler
@@ -103,7 +104,7 @@ class Posterior:
         ends = np.cumsum([len(record) for record in self._records])
         by_chain = []
         for paths, matches in zip(np.split(self._paths, ends[:-1]), _split(found.matches, ends), strict=True):
-            by_chain.append(summaries.vote(paths, matches, found.n_states) / len(paths))
+            by_chain.append(count_labels(paths, matches, found.n_states) / len(paths))
         return diagnostics.check(self.traces, self.states, np.stack(by_chain))
 
     # Without labels
