@@ -45,7 +45,7 @@ def test_the_segmentation_of_a_tiny_series_is_the_best_of_all_partitions():
 
 
 def test_states_that_overlap_are_not_merged():
-    """Every step has a random state in four draws of ten, but all draws have three states, and so does the segmentation."""
+    """Four tenths of the steps of a draw are random, but all draws have three states, and so does the segmentation."""
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1, 2], 100)
     draws = np.array([np.where(rng.random(300) < 0.4, rng.integers(3, size=300), truth) for _ in range(50)])

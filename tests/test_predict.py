@@ -51,7 +51,7 @@ def test_likelihood_of_fixed_finite_parameters_is_the_sum_over_all_paths(finite)
     y = np.array([0.3, 3.5, 4.1, -0.2])
     expected = []
     for item in finite._labelled:
-        hmm = predict.unfold(finite.model, item)
+        hmm = predict.finite_hmm(finite.model, item)
         log_density = finite.model.emission.log_density(y, hmm.phi)
         expected.append(logsumexp([log_joint(hmm, log_density, path) for path in paths(4, 3)]))
     by_draw = predict.log_likelihood(finite.model, finite.model.observe(y), finite._labelled)
@@ -65,7 +65,7 @@ def test_state_probabilities_are_those_of_all_paths(finite, causal):
     n_labels = finite.summary().n_states
     expected = np.zeros((4, n_labels + 1))
     for item in finite._labelled:
-        hmm = predict.unfold(finite.model, item)
+        hmm = predict.finite_hmm(finite.model, item)
         log_density = finite.model.emission.log_density(y, hmm.phi)
         for t in range(4):
             end = t + 1 if causal else 4
@@ -79,7 +79,7 @@ def test_state_probabilities_are_those_of_all_paths(finite, causal):
 def test_decoded_paths_are_the_best_of_all_paths(finite):
     y = np.array([0.3, 3.5, 2.0, -0.2])
     for item, found in zip(finite._labelled, finite.decode(y), strict=True):
-        hmm = predict.unfold(finite.model, item)
+        hmm = predict.finite_hmm(finite.model, item)
         log_density = finite.model.emission.log_density(y, hmm.phi)
         best = max(paths(4, 3), key=lambda path: log_joint(hmm, log_density, path))
         assert found.tolist() == hmm.label[list(best)].tolist()
@@ -98,16 +98,16 @@ def test_what_is_left_over_hardly_matters(symbols, monkeypatch):
     """Breaking the sticks a hundred times further changes the likelihood by less than the draws differ."""
     y = [0, 1, 1, 0, 1, 0, 0, 0, 1]
     coarse = predict.log_likelihood(symbols.model, symbols.model.observe(y), symbols._labelled)
-    monkeypatch.setattr(predict, "REST", 1e-4)
+    monkeypatch.setattr(predict, "MAX_REMAINDER", 1e-4)
     fine = predict.log_likelihood(symbols.model, symbols.model.observe(y), symbols._labelled)
-    n_fine = np.mean([len(predict.unfold(symbols.model, item).initial) for item in symbols._labelled])
+    n_fine = np.mean([len(predict.finite_hmm(symbols.model, item).initial) for item in symbols._labelled])
     assert n_fine > 10
     assert logsumexp(fine) - logsumexp(coarse) == pytest.approx(0, abs=0.05)
 
 
 def test_the_draw_comes_first_and_keeps_its_probabilities(symbols):
     for item in symbols._labelled[:10]:
-        hmm, k = predict.unfold(symbols.model, item), item.draw.n_states
+        hmm, k = predict.finite_hmm(symbols.model, item), item.draw.n_states
         np.testing.assert_allclose(hmm.rows.sum(axis=1), 1)
         np.testing.assert_allclose(hmm.initial.sum(), 1)
         np.testing.assert_allclose(hmm.rows[:k, :k], item.draw.transitions.rows[:, :-1], rtol=1e-9)
@@ -181,7 +181,7 @@ def test_new_data_are_checked(four_state):
 def test_one_step_ahead_follows_the_rows_and_the_emission(finite):
     """A single draw with known parameters, its forecast repeated: the law is the row's."""
     item = finite._labelled[0]
-    hmm = predict.unfold(finite.model, item)
+    hmm = predict.finite_hmm(finite.model, item)
     last = item.draw.states[-1]
     items = [item._replace(seed=(1, i)) for i in range(4000)]
     (future,) = predict.forecast(finite.model, finite.data, items, 3, None)
@@ -323,7 +323,7 @@ def test_held_out_likelihood_is_within_half_a_percent_of_the_truth(name):
 
     truth = ihmm.Model(ihmm.NormalMean(recording.noise), ihmm.FinitePrior(len(recording.means)))
     n_states = len(recording.means)
-    hmm = predict.Finite(
+    hmm = predict.FiniteHMM(
         np.full(n_states, 1 / n_states),
         recording.transition,
         NormalMeanPhi(recording.means),

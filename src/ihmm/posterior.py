@@ -166,11 +166,11 @@ class Posterior:
         return self.model.observe(y, shortest=1)
 
     @cached_property
-    def _labelled(self) -> "list[predict.Labelled]":
+    def _labelled(self) -> "list[predict.LabelledDraw]":
         """The draws with the labels of the summary. What is drawn for them depends on the seed and their number."""
         seed = self.seed or 0
         return [
-            predict.Labelled(draw, found.label, (seed, i))
+            predict.LabelledDraw(draw, found.label, (seed, i))
             for i, (draw, found) in enumerate(zip(self, self.summary().matches, strict=True))
         ]
 
