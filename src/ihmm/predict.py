@@ -262,7 +262,7 @@ class Imputed(Samples):
     Attributes
     ----------
     y
-        (draws, missing) or (draws, missing, D): the steps with missing values, completed. Observed values are unchanged.
+        (draws, missing) or (draws, missing, D): steps with missing values, completed. Observed values are unchanged.
     steps
         (missing,): the steps with missing values, counted over the concatenated sequences.
     """
