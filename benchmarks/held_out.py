@@ -55,7 +55,7 @@ def true_log_likelihood(recording: Recording, y: np.ndarray) -> float:
     n = len(recording.means)
     model = ihmm.Model(ihmm.NormalMean(recording.noise), ihmm.FinitePrior(n))
     phi = NormalMeanPhi(recording.means)
-    hmm = predict.Finite(np.full(n, 1 / n), recording.transition, phi, open_ended=False, label=np.arange(n))
+    hmm = predict.FiniteHMM(np.full(n, 1 / n), recording.transition, phi, open_ended=False, label=np.arange(n))
     return float(predict.run_filter(model, model.observe(y), hmm)[1].sum())
 
 

@@ -82,7 +82,7 @@ def chain(name: str, spread: float, init: int, seed: int, sweeps: int, keep: int
 
 def held_out(model: Model, test: Data, draw: Draw, seed: tuple[int, int]) -> tuple[float, float]:
     """log p(y | draw), and Σ log f(y_t | s_t) along one state sequence drawn given y and the draw."""
-    hmm = predict.unfold(model, predict.Labelled(draw, np.arange(draw.n_states), seed))
+    hmm = predict.finite_hmm(model, predict.LabelledDraw(draw, np.arange(draw.n_states), seed))
     filtered, log_predictive = predict.run_filter(model, test, hmm)
     path = np.empty(len(test.y), np.int64)
     key = np.random.default_rng([*seed, 3]).integers(0, 2**63, dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""Predictions: against enumeration, as a proper distribution, and on the paper's data."""
+"""Predictions: compared with enumeration, as a proper distribution, and on the paper's data."""
 
 import itertools
 
@@ -18,7 +18,7 @@ def fit(model, y, **settings):
 
 @pytest.fixture(scope="module")
 def symbols():
-    """An infinite model of two symbols, two sequences; γ and c large enough for the unseen to matter."""
+    """An infinite model of two symbols and two sequences, with γ and c so large that unseen states matter."""
     model = ihmm.Model(ihmm.Categorical(2), ihmm.HDPPrior(gamma=2.0, concentration=3.0, stickiness=0.3))
     return fit(model, [[0, 0, 1, 1, 0, 0], [1, 1, 0, 1]])
 
@@ -51,7 +51,7 @@ def test_likelihood_of_fixed_finite_parameters_is_the_sum_over_all_paths(finite)
     y = np.array([0.3, 3.5, 4.1, -0.2])
     expected = []
     for item in finite._labelled:
-        hmm = predict.unfold(finite.model, item)
+        hmm = predict.finite_hmm(finite.model, item)
         log_density = finite.model.emission.log_density(y, hmm.phi)
         expected.append(logsumexp([log_joint(hmm, log_density, path) for path in paths(4, 3)]))
     by_draw = predict.log_likelihood(finite.model, finite.model.observe(y), finite._labelled)
@@ -65,7 +65,7 @@ def test_state_probabilities_are_those_of_all_paths(finite, causal):
     n_labels = finite.summary().n_states
     expected = np.zeros((4, n_labels + 1))
     for item in finite._labelled:
-        hmm = predict.unfold(finite.model, item)
+        hmm = predict.finite_hmm(finite.model, item)
         log_density = finite.model.emission.log_density(y, hmm.phi)
         for t in range(4):
             end = t + 1 if causal else 4
@@ -79,7 +79,7 @@ def test_state_probabilities_are_those_of_all_paths(finite, causal):
 def test_decoded_paths_are_the_best_of_all_paths(finite):
     y = np.array([0.3, 3.5, 2.0, -0.2])
     for item, found in zip(finite._labelled, finite.decode(y), strict=True):
-        hmm = predict.unfold(finite.model, item)
+        hmm = predict.finite_hmm(finite.model, item)
         log_density = finite.model.emission.log_density(y, hmm.phi)
         best = max(paths(4, 3), key=lambda path: log_joint(hmm, log_density, path))
         assert found.tolist() == hmm.label[list(best)].tolist()
@@ -89,25 +89,25 @@ def test_decoded_paths_are_the_best_of_all_paths(finite):
 
 
 def test_probabilities_of_all_possible_series_sum_to_one(symbols):
-    """No mass of the infinite model is dropped, whatever was seen."""
+    """No mass of the infinite model is dropped."""
     series = [np.array(y) for y in itertools.product([0, 1], repeat=5)]
     assert np.exp(symbols.log_likelihood(series)).sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_what_is_left_over_hardly_matters(symbols, monkeypatch):
+def test_the_remaining_mass_hardly_matters(symbols, monkeypatch):
     """Breaking the sticks a hundred times further changes the likelihood by less than the draws differ."""
     y = [0, 1, 1, 0, 1, 0, 0, 0, 1]
     coarse = predict.log_likelihood(symbols.model, symbols.model.observe(y), symbols._labelled)
-    monkeypatch.setattr(predict, "REST", 1e-4)
+    monkeypatch.setattr(predict, "MAX_REMAINDER", 1e-4)
     fine = predict.log_likelihood(symbols.model, symbols.model.observe(y), symbols._labelled)
-    n_fine = np.mean([len(predict.unfold(symbols.model, item).initial) for item in symbols._labelled])
+    n_fine = np.mean([len(predict.finite_hmm(symbols.model, item).initial) for item in symbols._labelled])
     assert n_fine > 10
     assert logsumexp(fine) - logsumexp(coarse) == pytest.approx(0, abs=0.05)
 
 
-def test_the_draw_comes_first_and_keeps_its_probabilities(symbols):
+def test_the_states_of_the_draw_come_first_and_keep_their_probabilities(symbols):
     for item in symbols._labelled[:10]:
-        hmm, k = predict.unfold(symbols.model, item), item.draw.n_states
+        hmm, k = predict.finite_hmm(symbols.model, item), item.draw.n_states
         np.testing.assert_allclose(hmm.rows.sum(axis=1), 1)
         np.testing.assert_allclose(hmm.initial.sum(), 1)
         np.testing.assert_allclose(hmm.rows[:k, :k], item.draw.transitions.rows[:, :-1], rtol=1e-9)
@@ -116,12 +116,12 @@ def test_the_draw_comes_first_and_keeps_its_probabilities(symbols):
         assert (hmm.label[k:] == predict.UNSEEN).all()
 
 
-def test_a_value_nothing_has_prepared_for_goes_to_the_unseen():
+def test_a_value_unlike_all_others_is_assigned_to_unseen_states():
     y = np.random.default_rng(1).normal(0, 1, 200)
     posterior = fit(ihmm.Model(ihmm.Normal()), y)
     strange = np.concatenate([y[:20], np.full(20, 40.0)])
     unseen = posterior.smooth(strange)[:, -1]
-    assert unseen[:19].max() < 0.2  # the mass of all other states, 0.06 to 0.13 with five seeds
+    assert unseen[:19].max() < 0.2  # probability of unseen states, 0.06 to 0.13 with five seeds
     assert unseen[21:].min() > 0.99
 
 
@@ -131,7 +131,7 @@ def test_a_missing_value_is_summed_over(symbols):
     assert missing[0] == pytest.approx(logsumexp(either), abs=1e-10)
 
 
-def test_sequences_are_judged_one_by_one(symbols):
+def test_sequences_are_independent(symbols):
     a, b = np.array([0, 1, 1]), np.array([1, 0])
     both = symbols.log_likelihood([a, b])
     np.testing.assert_allclose(both, [symbols.log_likelihood(a)[0], symbols.log_likelihood(b)[0]], rtol=1e-12)
@@ -140,7 +140,7 @@ def test_sequences_are_judged_one_by_one(symbols):
     )
 
 
-def test_filtering_does_not_know_the_future(four_state):
+def test_filtering_does_not_depend_on_the_future(four_state):
     recording, posterior = four_state
     y = recording.y[:50]
     changed = y.copy()
@@ -149,14 +149,14 @@ def test_filtering_does_not_know_the_future(four_state):
     assert not np.allclose(posterior.smooth(y)[:30], posterior.smooth(changed)[:30])
 
 
-def test_smoothing_the_fitted_series_gives_what_the_draws_say(four_state):
+def test_smoothing_the_fitted_series_gives_the_probabilities_of_the_summary(four_state):
     recording, posterior = four_state
     smoothed = posterior.smooth(recording.y)
     np.testing.assert_allclose(smoothed.sum(axis=1), 1)
     assert np.abs(smoothed[:, :-1] - posterior.summary().probabilities).mean() < 0.02
 
 
-def test_results_do_not_depend_on_threads_and_come_again(four_state, monkeypatch):
+def test_results_are_reproducible_and_do_not_depend_on_threads(four_state, monkeypatch):
     recording, posterior = four_state
     y = recording.y[:300]
     first = posterior.smooth(y), posterior.log_likelihood(y), posterior.forecast(5).y
@@ -179,9 +179,9 @@ def test_new_data_are_checked(four_state):
 
 
 def test_one_step_ahead_follows_the_rows_and_the_emission(finite):
-    """A single draw with known parameters, its forecast repeated: the law is the row's."""
+    """Repeated forecasts of a single draw follow its transition matrix."""
     item = finite._labelled[0]
-    hmm = predict.unfold(finite.model, item)
+    hmm = predict.finite_hmm(finite.model, item)
     last = item.draw.states[-1]
     items = [item._replace(seed=(1, i)) for i in range(4000)]
     (future,) = predict.forecast(finite.model, finite.data, items, 3, None)
@@ -194,7 +194,7 @@ def test_one_step_ahead_follows_the_rows_and_the_emission(finite):
     assert future.y[:, 1].mean() == pytest.approx(mean, abs=0.15)
 
 
-def test_forecasts_of_the_fitted_series_and_of_the_same_series_given_anew_agree(four_state):
+def test_forecasts_of_the_fitted_series_and_of_a_copy_agree(four_state):
     recording, posterior = four_state
     own, given = posterior.forecast(3), posterior.forecast(3, recording.y)
     assert own.y.shape == given.y.shape == (200, 3)
@@ -205,7 +205,7 @@ def test_forecasts_of_the_fitted_series_and_of_the_same_series_given_anew_agree(
     assert np.mean((own.y > low) & (own.y < high), axis=0) == pytest.approx(0.5, abs=0.02)
 
 
-def test_far_ahead_the_forecast_is_the_stationary_law(four_state):
+def test_forecasts_converge_to_the_stationary_distribution(four_state):
     recording, posterior = four_state
     far = posterior.forecast(60)
     assert far.mean[40:].mean() == pytest.approx(recording.y.mean(), abs=0.2)
@@ -219,7 +219,7 @@ def test_several_sequences_give_several_forecasts(symbols):
 
 
 @pytest.mark.parametrize("steps", [0, -1, 1.5])
-def test_steps_to_forecast_must_be_a_number(symbols, steps):
+def test_steps_to_forecast_must_be_a_positive_integer(symbols, steps):
     with pytest.raises(ValueError, match="steps"):
         symbols.forecast(steps)
 
@@ -247,8 +247,8 @@ def test_missing_symbols_are_imputed_as_symbols():
     assert set(np.unique(imputed.y)) <= {0, 1}
 
 
-def test_what_stands_in_for_a_missing_step_is_not_imputed():
-    """The first row stands in for it, and has a gap itself."""
+def test_the_placeholder_of_a_missing_step_is_not_imputed():
+    """The first row is the placeholder, and has a missing value itself."""
     y = np.random.default_rng(0).normal(size=(20, 2))
     y[0, 1] = y[7] = np.nan
     imputed = fit(ihmm.Model(ihmm.MultivariateNormal(2)), y).impute()
@@ -259,7 +259,7 @@ def test_what_stands_in_for_a_missing_step_is_not_imputed():
 
 @pytest.mark.slow
 def test_imputed_values_cover_the_truth_at_the_nominal_rate():
-    """A fifth of the values deleted at random and a gap of 200: still four states, and honest intervals."""
+    """A fifth of the values deleted at random and a gap of 200 steps: still four states, and calibrated intervals."""
     recording = ihmm.datasets.four_state()
     rng = np.random.default_rng(5)
     hidden = rng.random(4000) < 0.2
@@ -273,6 +273,39 @@ def test_imputed_values_cover_the_truth_at_the_nominal_rate():
         low, high = imputed.interval(nominal)
         covered = np.mean((low <= recording.y[hidden]) & (recording.y[hidden] <= high))
         assert covered == pytest.approx(nominal, abs=0.04), nominal
+
+
+# Angles
+
+
+@pytest.fixture(scope="module", params=["VonMises", "Independent", "DPMixture"])
+def headings(request):
+    """Angles around ±π with a gap; of Independent, beside a column of speeds."""
+    rng = np.random.default_rng(0)
+    y = rng.vonmises(np.pi, 8.0, 80)
+    y[30:33] = np.nan
+    if request.param == "Independent":
+        emission = ihmm.Independent(heading=ihmm.VonMises(), speed=ihmm.Normal())
+        return fit(ihmm.Model(emission), np.column_stack([y, rng.normal(3.0, 0.1, 80)]))
+    emission = ihmm.VonMises() if request.param == "VonMises" else ihmm.DPMixture(ihmm.VonMises())
+    return fit(ihmm.Model(emission, ihmm.HDPPrior(gamma=0.1, concentration=0.1)), y)
+
+
+@pytest.mark.parametrize("task", ["forecast", "impute"])
+def test_means_and_intervals_of_angles_are_taken_on_the_circle(headings, task):
+    samples = headings.forecast(3) if task == "forecast" else headings.impute()
+    mean, (low, high) = samples.mean, samples.interval(0.5)
+    assert mean.shape == low.shape == samples.y.shape[1:]
+    if mean.ndim == 2:
+        speed = samples.y[..., 1]
+        np.testing.assert_allclose(mean[:, 1], speed.mean(axis=0))
+        np.testing.assert_allclose([low[:, 1], high[:, 1]], np.quantile(speed, [0.25, 0.75], axis=0))
+        mean, low, high = mean[:, 0], low[:, 0], high[:, 0]
+    assert np.cos(mean).max() < -0.8
+    assert np.cos(low).max() < -0.7
+    assert np.cos(high).max() < -0.7
+    assert (high - low).max() < 1.5
+    assert np.all(low < high)
 
 
 # The paper's data
@@ -290,7 +323,7 @@ def test_held_out_likelihood_is_within_half_a_percent_of_the_truth(name):
 
     truth = ihmm.Model(ihmm.NormalMean(recording.noise), ihmm.FinitePrior(len(recording.means)))
     n_states = len(recording.means)
-    hmm = predict.Finite(
+    hmm = predict.FiniteHMM(
         np.full(n_states, 1 / n_states),
         recording.transition,
         NormalMeanPhi(recording.means),

@@ -69,7 +69,7 @@ def true_log_likelihood(truth: Recording, y: Array, edges: FloatArray | None) ->
         phi = CategoricalPhi(np.maximum(np.diff(reached, prepend=0, append=1, axis=1), 1e-300))
     model = ihmm.Model(emission, ihmm.FinitePrior(n_states))
     initial, label = np.full(n_states, 1 / n_states), np.arange(n_states)
-    hmm = predict.Finite(initial, truth.transition, phi, open_ended=False, label=label)
+    hmm = predict.FiniteHMM(initial, truth.transition, phi, open_ended=False, label=label)
     return float(predict.run_filter(model, model.observe(y), hmm)[1].sum())
 
 

@@ -1,4 +1,4 @@
-"""Have the chains converged, and do they agree? Answered on quantities that do not depend on labels, in plain words."""
+"""Convergence diagnostics of quantities that do not depend on state labels, with a verdict in plain English."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,32 +12,34 @@ from ihmm._typing import Array, FloatArray
 if TYPE_CHECKING:
     import pandas
 
-RHAT = 1.01  # above: chains have not mixed
-ESS = 100  # effective draws wanted of each chain
-FEWEST = 50  # draws a chain needs before anything can be said
-DRIFT = 1.5  # standard deviations of a quarter between the first and the last quarter of the chains
-APART = 0.1  # average distance between a chain's state probabilities and those of all chains
+MAX_RHAT = 1.01
+MIN_ESS = 100  # effective sample size recommended per chain
+MIN_DRAWS = 50  # per chain, below which nothing is diagnosed
+MAX_DRIFT = 1.5  # from the first quarter of the draws to the last, in standard deviations within a quarter
+MAX_DISTANCE = 0.1  # mean total variation distance between the state probabilities of one chain and of all chains
 QUANTITIES = ("n_states", "log_joint", "gamma", "concentration", "stickiness", "sigma")
 
 
 class Finding(NamedTuple):
+    """The result of one diagnostic."""
+
     fine: bool
     text: str
 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """What the diagnostics say. It is true if nothing speaks against using the draws.
+    """Results of the convergence diagnostics. True if no problems were found.
 
     Attributes
     ----------
     findings
-        (fine, text) in order of weight.
+        (fine, text) of each diagnostic, the most important first.
     stable
-        Whether the chains have settled and put the steps into the same states: then the segmentation and the large
-        states can be relied on, even if the exact number of states cannot.
+        Whether the chains are stationary and assign the same states to the steps. The segmentation and the large
+        states are then reliable, even if the exact number of states is not.
     rhat, ess_bulk, ess_tail
-        By quantity; those that never vary are left out, and `findings` says so.
+        By quantity. Quantities that are constant are left out and listed in `findings`.
     """
 
     findings: tuple[Finding, ...]
@@ -50,6 +52,7 @@ class Check:
         return all(finding.fine for finding in self.findings)
 
     def table(self) -> "pandas.DataFrame":
+        """R-hat and effective sample sizes, one row per quantity."""
         import pandas
 
         return pandas.DataFrame({"rhat": self.rhat, "ess_bulk": self.ess_bulk, "ess_tail": self.ess_tail})
@@ -58,63 +61,67 @@ class Check:
     def verdict(self) -> str:
         """One sentence."""
         if self:
-            return "Nothing speaks against using these draws."
+            return "No problems found."
         if self.stable:
-            return "Which states there are and where they change can be relied on; the finer points cannot yet."
-        return "These draws should not be relied on yet."
+            return "The segmentation is reliable; details such as the exact number of states are not yet."
+        return "These draws are not reliable yet."
 
     def __repr__(self) -> str:
         lines = [f"  {'✓' if finding.fine else '✗'} {finding.text}" for finding in self.findings]
         return "\n".join([self.verdict, *lines])
 
 
-def check(traces: Mapping[str, Array], states: Array, by_chain: FloatArray) -> Check:
-    """Judge chains by their traces, (chains, draws) each, their paths, (chains, draws, T), and for each chain the share
-    of its draws in which a step has a label, (chains, T, labels)."""
+def check(traces: Mapping[str, Array], states: Array, label_shares: FloatArray) -> Check:
+    """Run all diagnostics.
+
+    Parameters
+    ----------
+    traces
+        Name → (chains, draws).
+    states
+        (chains, draws, T): state sequences.
+    label_shares
+        (chains, T, labels): share of a chain's draws in which a step has a label.
+    """
     stats = _array_stats()
     scalars = {name: np.asarray(traces[name], float) for name in QUANTITIES if name in traces} | {
         "changes": np.array([[np.count_nonzero(path[1:] != path[:-1]) for path in chain] for chain in states], float),
         "largest share": np.array([[np.bincount(path).max() for path in chain] for chain in states]) / states.shape[2],
     }
-    moving = {name: x for name, x in scalars.items() if np.isfinite(x).all() and np.ptp(x) > 0}
+    varying = {name: x for name, x in scalars.items() if np.isfinite(x).all() and np.ptp(x) > 0}
     n_chains, n_draws = next(iter(scalars.values())).shape
-    if n_draws < FEWEST:
-        text = f"{n_draws} draws a chain are too few to judge anything; take at least {FEWEST}, better 1000."
+    if n_draws < MIN_DRAWS:
+        text = f"{n_draws} draws per chain are too few to diagnose; use at least {MIN_DRAWS}, preferably 1000."
         return Check((Finding(False, text),), False, {}, {}, {})
 
-    rhat = {name: _rhat(stats, x) for name, x in moving.items()}
-    bulk = {name: float(stats.ess(x, chain_axis=0, draw_axis=1)) for name, x in moving.items()}
-    tail = {name: _ess_tail(stats, x) for name, x in moving.items()}
-    findings = [_mixed(rhat, moving, n_chains)]
-    if n_chains > 1:
-        findings.append(_same_states(by_chain, findings[0].fine))
-    else:
-        text = "There is one chain, so nothing shows whether another would find the same; use chains=4."
-        findings.append(Finding(False, text))
-    findings.append(_settled(moving))
-    stable = all(finding.fine for finding in findings[1:])
-    findings.append(_enough(bulk, tail, n_chains))
-    still = [name for name in scalars if name not in moving]
-    if still:
-        values = ", ".join(f"{name} ({scalars[name].flat[0]:g})" for name in still)
-        findings.append(Finding(True, f"The same in every draw of every chain, so without an R-hat: {values}."))
-    return Check(tuple(findings), stable, rhat, bulk, tail)
+    rhat = {name: _rhat(stats, x) for name, x in varying.items()}
+    bulk = {name: float(stats.ess(x, chain_axis=0, draw_axis=1)) for name, x in varying.items()}
+    tail = {name: _ess_tail(stats, x) for name, x in varying.items()}
+    mixing = _check_rhat(rhat, varying, n_chains)
+    labels = _check_labels(label_shares, mixing.fine)
+    drift = _check_drift(varying)
+    findings = [mixing, labels, drift, _check_ess(bulk, tail, n_chains)]
+    constant = [name for name in scalars if name not in varying]
+    if constant:
+        values = ", ".join(f"{name} ({scalars[name].flat[0]:g})" for name in constant)
+        findings.append(Finding(True, f"Constant in all chains, so R-hat is undefined: {values}."))
+    return Check(tuple(findings), labels.fine and drift.fine, rhat, bulk, tail)
 
 
 def _array_stats() -> Any:
     try:
         return import_module("arviz_stats.base").array_stats
     except ImportError as error:
-        raise ImportError("checking convergence needs ArviZ: pip install 'ihmm[arviz]'") from error
+        raise ImportError("convergence diagnostics need ArviZ: pip install 'ihmm[arviz]'") from error
 
 
 def _rhat(stats: Any, x: FloatArray) -> float:
-    """Rank-normalised split R-hat; infinite if every half of a chain stands still, each at its own value."""
+    """Rank-normalised split R-hat; infinite if every half chain is constant, at different values."""
     half = x.shape[1] // 2
     if np.all(np.ptp(x[:, :half], axis=1) == 0) and np.all(np.ptp(x[:, -half:], axis=1) == 0):
         return float("inf")
     value = float(stats.rhat(x, chain_axis=0, draw_axis=1))
-    return value if np.isfinite(value) else 1.0  # ranks without variance: almost constant, and the same everywhere
+    return value if np.isfinite(value) else 1.0  # ranks have no variance: almost constant, and equal in all chains
 
 
 def _ess_tail(stats: Any, x: FloatArray) -> float:
@@ -122,58 +129,61 @@ def _ess_tail(stats: Any, x: FloatArray) -> float:
     return value if np.isfinite(value) else float(x.size)
 
 
-def _mixed(rhat: dict[str, float], moving: dict[str, FloatArray], n_chains: int) -> Finding:
-    whose = "The chains agree" if n_chains > 1 else "The halves of the chain agree"
-    bad = {name: value for name, value in rhat.items() if value > RHAT}
-    if not bad:
-        return Finding(True, f"{whose}: R-hat is at most {max(rhat.values(), default=1.0):.3f}.")
-    worst = ", ".join(f"{name} {value:.2f}" for name, value in sorted(bad.items(), key=lambda item: -item[1]))
-    text = f"{whose.replace('agree', 'do not agree')}: R-hat is above {RHAT} for {worst}."
-    if n_chains > 1 and "n_states" in moving:
-        medians = np.median(moving["n_states"], axis=1)
+def _check_rhat(rhat: dict[str, float], varying: dict[str, FloatArray], n_chains: int) -> Finding:
+    compared = "The chains" if n_chains > 1 else "The halves of the chain"
+    high = {name: value for name, value in rhat.items() if value > MAX_RHAT}
+    if not high:
+        return Finding(True, f"{compared} agree: R-hat is at most {max(rhat.values(), default=1.0):.3f}.")
+    worst = ", ".join(f"{name} {value:.2f}" for name, value in sorted(high.items(), key=lambda item: -item[1]))
+    text = f"{compared} do not agree: R-hat is above {MAX_RHAT} for {worst}."
+    if n_chains > 1 and "n_states" in varying:
+        medians = np.median(varying["n_states"], axis=1)
         if np.ptp(medians) >= 1:
-            text += f" They sit at {', '.join(f'{m:g}' for m in medians)} states."
-    return Finding(False, f'{text} Raise tune, start with init="auto", or take more draws.')
+            text += f" Their median numbers of states are {', '.join(f'{m:g}' for m in medians)}."
+    return Finding(False, f'{text} Increase tune, start with init="auto", or take more draws.')
 
 
-def _same_states(by_chain: FloatArray, mixed: bool) -> Finding:
-    distance = 0.5 * np.abs(by_chain - by_chain.mean(axis=0)).sum(axis=2).mean(axis=1)
+def _check_labels(label_shares: FloatArray, mixed: bool) -> Finding:
+    """Whether all chains assign the same states to the steps."""
+    if len(label_shares) == 1:
+        return Finding(False, "There is only one chain, so agreement between chains cannot be checked; use chains=4.")
+    distance = 0.5 * np.abs(label_shares - label_shares.mean(axis=0)).sum(axis=2).mean(axis=1)
     worst = int(distance.argmax())
-    if distance[worst] <= APART:
-        text = f"They put the steps into the same states, to within {distance[worst]:.1%} (average distance)"
-        return Finding(True, text + ("." if mixed else ": what differs is small states, or two that mean the same."))
-    text = f"Chain {worst} puts the steps into other states than the rest: it is {distance[worst]:.0%} away on average."
-    return Finding(False, f"{text} Raise tune, or look at posterior.traces to see which chain is stuck.")
+    if distance[worst] <= MAX_DISTANCE:
+        text = f"The chains assign the same states to the steps (mean distance at most {distance[worst]:.1%})"
+        return Finding(True, text + ("." if mixed else "; they differ in small or redundant states only."))
+    text = f"Chain {worst} assigns other states to the steps than the rest (mean distance {distance[worst]:.0%})."
+    return Finding(False, f"{text} Increase tune, or inspect posterior.traces to see which chain is stuck.")
 
 
-def _settled(moving: dict[str, FloatArray]) -> Finding:
-    """Has the last quarter of the chains moved away from the first one?"""
+def _check_drift(varying: dict[str, FloatArray]) -> Finding:
+    """Whether the last quarter of the draws differs from the first one."""
     drifting = []
     for name in ("log_joint", "n_states"):
-        if name in moving:
-            first, *_, last = np.array_split(moving[name], 4, axis=1)
-            step = float(np.mean(last) - np.mean(first))
+        if name in varying:
+            first, *_, last = np.array_split(varying[name], 4, axis=1)
+            change = float(np.mean(last) - np.mean(first))
             spread = np.sqrt(0.5 * (first.var(axis=1) + last.var(axis=1)).mean())
-            if abs(step) > DRIFT * spread:
-                drifting.append(
-                    f"{name} is still {'rising' if step > 0 else 'falling'} ({step:+.3g} from first to last)"
-                )
+            if abs(change) > MAX_DRIFT * spread:
+                direction = "rising" if change > 0 else "falling"
+                drifting.append(f"{name} is still {direction} ({change:+.3g} from the first quarter to the last)")
     if drifting:
-        return Finding(False, f"The chains have not settled: {', '.join(drifting)}. Raise tune.")
-    return Finding(True, "They have settled: number of states and log joint show no trend.")
+        return Finding(False, f"The chains are not stationary: {', '.join(drifting)}. Increase tune.")
+    return Finding(True, "The chains are stationary: n_states and log_joint show no trend.")
 
 
-def _enough(bulk: dict[str, float], tail: dict[str, float], n_chains: int) -> Finding:
-    wanted = ESS * n_chains
-    least = {name: min(bulk[name], tail[name]) for name in bulk}
-    if not least:
-        return Finding(True, "Nothing varies.")
-    name = min(least, key=lambda name: least[name])
-    if least[name] >= wanted:
-        return Finding(True, f"There are enough draws: at least {least[name]:.0f} effective ones ({name}).")
-    times = wanted / max(least[name], 1.0)
+def _check_ess(bulk: dict[str, float], tail: dict[str, float], n_chains: int) -> Finding:
+    recommended = MIN_ESS * n_chains
+    smallest = {name: min(bulk[name], tail[name]) for name in bulk}
+    if not smallest:
+        return Finding(True, "All quantities are constant, so there is no effective sample size to check.")
+    name = min(smallest, key=lambda name: smallest[name])
+    size = smallest[name]
+    if size >= recommended:
+        return Finding(True, f"Effective sample sizes are sufficient: at least {size:.0f} ({name}).")
+    factor = max(round(recommended / max(size, 1.0)), 2)
     return Finding(
         False,
-        f"There are too few draws: {name} is worth {least[name]:.0f} independent ones, {wanted} are wanted; "
-        f"take about {times:.0f} times as many.".replace("about 1 times", "about twice"),
+        f"Effective sample size of {name} is {size:.0f}; at least {recommended} is recommended. "
+        f"Take about {factor} times as many draws.",
     )

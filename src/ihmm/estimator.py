@@ -13,7 +13,7 @@ from ihmm.chain import sample
 from ihmm.emissions import Emission
 from ihmm.model import model_for
 from ihmm.posterior import Posterior
-from ihmm.predict import Forecast, Labelled, follow, unfold, viterbi
+from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_from, viterbi
 from ihmm.samplers import Sampler
 from ihmm.sequences import as_array
 
@@ -183,8 +183,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         rng = np.random.default_rng(seed)
         draws, matches = list(posterior), posterior.summary().matches
         i = int(rng.integers(len(draws)))
-        hmm = unfold(posterior.model, Labelled(draws[i], matches[i].label, (seed,)))
-        X, states = follow(rng, posterior.model, hmm, hmm.initial, n_samples)
+        hmm = finite_hmm(posterior.model, LabelledDraw(draws[i], matches[i].label, (seed,)))
+        X, states = simulate_from(rng, posterior.model, hmm, hmm.initial, n_samples)
         return X.reshape(n_samples, -1), states
 
     def _posterior(self) -> Posterior:

@@ -14,6 +14,7 @@ from ihmm import _checks, diagnostics, predict, store, summaries
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.draw_storage import HYPER, Draws, PackedDraws, StoredDraws
+from ihmm.labels import count_labels
 from ihmm.model import Draw, Model
 from ihmm.samplers import Sampler
 
@@ -104,10 +105,9 @@ class Posterior:
         found = self.summary()
         ends = np.cumsum([len(record) for record in self._records])
         by_chain = []
-        for trajectories, matches in zip(
-            np.split(self._trajectories, ends[:-1]), _split(found.matches, ends), strict=True
-        ):
-            by_chain.append(summaries.vote(trajectories, matches, found.n_states) / len(trajectories))
+        trajectories = np.split(self._trajectories, ends[:-1])
+        for states, matches in zip(trajectories, _split(found.matches, ends), strict=True):
+            by_chain.append(count_labels(states, matches, found.n_states) / len(states))
         return diagnostics.check(self.traces, self.states, np.stack(by_chain))
 
     # Without matching states
@@ -170,11 +170,11 @@ class Posterior:
         return self.model.observe(y, shortest=1)
 
     @cached_property
-    def _labelled(self) -> "list[predict.Labelled]":
+    def _labelled(self) -> "list[predict.LabelledDraw]":
         """All draws with the labels of the summary, each with its own random stream for predictions."""
         seed = self.seed or 0
         return [
-            predict.Labelled(draw, found.label, (seed, i))
+            predict.LabelledDraw(draw, found.label, (seed, i))
             for i, (draw, found) in enumerate(zip(self, self.summary().matches, strict=True))
         ]
 

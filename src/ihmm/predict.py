@@ -1,23 +1,25 @@
-"""New observations under the draws: likelihood, states, forecasts.
+"""Predictions from the draws: held-out likelihood, states of new sequences, forecasts and imputation.
 
-Given a draw, the model still has infinitely many states. Its stick is broken further until little is left of any row;
-the fresh states have parameters from the prior. What is left then is one more state that stands for all others: an
-observation there has the marginal density ∫ f(y|φ) H(dφ), as if each visit met a new one. So no mass is dropped, and a
-held-out likelihood is that of a proper model.
+Given a draw, the model still has infinitely many states. The stick is broken further until little mass is left in any
+row, and the new states get parameters from the prior. The remaining mass becomes one more state, whose observations
+have the marginal density ∫ f(y|φ) H(dφ), as if every visit were to a new state. No mass is dropped, so held-out
+likelihoods are those of a proper model.
 """
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from ihmm._threads import in_threads
-from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.data import Data
+from ihmm.emissions import DPMixture
+from ihmm.emissions._angles import circular_mean, unwrap
 from ihmm.emissions._parameters import join, take
-from ihmm.emissions._protocol import complete, provides, sample_new
+from ihmm.emissions._protocol import Emission, complete, provides, sample_new
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
@@ -25,40 +27,40 @@ from ihmm.samplers._base import sequence_starts
 from ihmm.samplers._densities import densities
 from ihmm.sticks import extend_phi, open_below
 
-REST = 0.01  # sticks are broken until less than this is left of every row
-MOST_FRESH = 100  # or, if γ is large, until about so many fresh states, γ log(1/left), are open
-TASK = 8  # draws a thread takes at a time; sums are taken in this order, whatever the number of threads
-UNSEEN = -1  # label of a state that no draw has met
+MAX_REMAINDER = 0.01  # sticks are broken until less than this is left of every row
+MAX_NEW_STATES = 100  # or, if γ is large, until there are about so many new states, γ log(1/remainder)
+DRAWS_PER_TASK = 8  # of a thread; fixed, so that sums do not depend on the number of threads
+UNSEEN = -1  # label of states that no draw has visited
 
 
-class Labelled(NamedTuple):
-    """A draw, the labels of its states, and a seed for the states it has not met."""
+class LabelledDraw(NamedTuple):
+    """A draw, the labels of its states, and a seed for the states it has not visited."""
 
     draw: Draw
     label: IntArray  # (states of the draw,)
     seed: Sequence[int]
 
 
-class Finite(NamedTuple):
-    """A hidden Markov model with finitely many states that stands for a draw of the infinite one.
+class FiniteHMM(NamedTuple):
+    """A hidden Markov model with finitely many states that represents one draw of the infinite one.
 
-    The states of the draw come first, then fresh ones. `phi` has one entry a state, or one less: the last state then
-    stands for all that are left.
+    The states of the draw come first, then new ones. If `open_ended`, the last state represents all remaining states
+    and has no entry in `phi`.
     """
 
     initial: FloatArray  # (L,)
     rows: FloatArray  # (L, L)
     phi: Phi
     open_ended: bool
-    label: IntArray  # (L,): as `Labelled.label`, UNSEEN for fresh states
+    label: IntArray  # (L,): as `LabelledDraw.label`, UNSEEN for new states
 
 
-def unfold(model: Model, item: Labelled) -> Finite:
-    """Break the draw's stick until little is left, and make a state of the rest."""
+def finite_hmm(model: Model, item: LabelledDraw) -> FiniteHMM:
+    """Break the draw's stick until little is left, and represent the remainder by one state."""
     draw, label, seed = item
     stick_key, phi_key = np.random.default_rng(seed).integers(0, 2**63, 2, dtype=np.uint64)
     finite = isinstance(model.prior, FinitePrior)
-    limit = 0.0 if finite else max(REST, math.exp(-MOST_FRESH / draw.hyper.gamma))
+    limit = 0.0 if finite else max(MAX_REMAINDER, math.exp(-MAX_NEW_STATES / draw.hyper.gamma))
     theta = open_below(draw, model.prior, stick_key, limit)
     n_states = int(theta.size[0])
     phi = take(extend_phi(model.emission, phi_key, draw.phi, n_states), slice(n_states))
@@ -66,17 +68,17 @@ def unfold(model: Model, item: Labelled) -> Finite:
     if not finite:
         rest = theta.rest[: n_states + 1, None]
         beta = np.append(theta.beta[:n_states], theta.left[n_states - 1])
-        # the rest's own row, on average: (1−ρ) β + ρ δ
+        # expected row of the remaining states: (1−ρ) β + ρ δ
         last = (1 - draw.hyper.stickiness) * beta / beta.sum()
         last[-1] += draw.hyper.stickiness
         rows = np.vstack([np.hstack([rows, rest]), last])
     rows = rows / rows.sum(axis=1, keepdims=True)
     labels = np.full(rows.shape[1], UNSEEN)
     labels[: len(label)] = label
-    return Finite(rows[0], np.ascontiguousarray(rows[1:]), phi, not finite, labels)
+    return FiniteHMM(rows[0], np.ascontiguousarray(rows[1:]), phi, not finite, labels)
 
 
-def log_densities(model: Model, data: Data, hmm: Finite) -> FloatArray:
+def log_densities(model: Model, data: Data, hmm: FiniteHMM) -> FloatArray:
     """log f(y_t | φ_k), shape (T, L), as the transpose of a contiguous array."""
     known = model.log_density(data, hmm.phi)
     if not hmm.open_ended:
@@ -87,7 +89,7 @@ def log_densities(model: Model, data: Data, hmm: Finite) -> FloatArray:
     return table.T
 
 
-def run_filter(model: Model, data: Data, hmm: Finite) -> tuple[FloatArray, FloatArray]:
+def run_filter(model: Model, data: Data, hmm: FiniteHMM) -> tuple[FloatArray, FloatArray]:
     """p(s_t = k | y_1 … y_t), shape (T, L), and log p(y_t | y_1 … y_{t−1}), shape (T,)."""
     by_state = np.ascontiguousarray(log_densities(model, data, hmm).T)
     top = by_state.max(axis=0)
@@ -97,174 +99,207 @@ def run_filter(model: Model, data: Data, hmm: Finite) -> tuple[FloatArray, Float
     return filtered, log_predictive + top
 
 
-# Over all draws
+# Averages over the draws
 
 
-def log_likelihood(model: Model, data: Data, items: Iterable[Labelled]) -> FloatArray:
-    """log p(y_i | draw) of every draw and sequence: (draws, sequences)."""
+def log_likelihood(model: Model, data: Data, items: Iterable[LabelledDraw]) -> FloatArray:
+    """(draws, sequences): log p(y_i | draw)."""
 
-    def of(item: Labelled) -> FloatArray:
-        _, log_predictive = run_filter(model, data, unfold(model, item))
+    def one_draw(item: LabelledDraw) -> FloatArray:
+        _, log_predictive = run_filter(model, data, finite_hmm(model, item))
         return np.add.reduceat(log_predictive, data.offsets[:-1])
 
-    return np.array(list(in_threads(of, items)))
+    return np.array(list(in_threads(one_draw, items)))
 
 
 def state_probabilities(
-    model: Model, data: Data, items: Sequence[Labelled], n_labels: int, *, causal: bool
+    model: Model, data: Data, items: Sequence[LabelledDraw], n_labels: int, *, causal: bool
 ) -> FloatArray:
-    """P(label of s_t = l | y), averaged over the draws, from all of y or, if `causal`, from y_1 … y_t.
+    """(T, labels + 1): P(s_t has label l | y), averaged over the draws, given all of y or, if `causal`, y_1 … y_t.
 
-    Shape (T, labels + 1): the last column is for states that no draw has met.
+    The last column is the probability of states that no draw has visited.
     """
 
-    def of(part: Sequence[Labelled]) -> FloatArray:
+    def sum_over(part: Sequence[LabelledDraw]) -> FloatArray:
         total = np.zeros((len(data.y), n_labels + 1))
         for item in part:
-            hmm = unfold(model, item)
+            hmm = finite_hmm(model, item)
             probabilities, _ = run_filter(model, data, hmm)
             if not causal:
                 smooth(probabilities, sequence_starts(data.offsets), hmm.rows)
             to_label = np.zeros((len(hmm.label), n_labels + 1))
-            to_label[np.arange(len(hmm.label)), hmm.label] = 1  # UNSEEN is the last one
+            to_label[np.arange(len(hmm.label)), hmm.label] = 1  # UNSEEN, −1, is the last column
             total += probabilities @ to_label
         return total
 
-    parts = [items[i : i + TASK] for i in range(0, len(items), TASK)]
-    total = sum(in_threads(of, parts), start=np.zeros((len(data.y), n_labels + 1)))
+    parts = [items[i : i + DRAWS_PER_TASK] for i in range(0, len(items), DRAWS_PER_TASK)]
+    total = sum(in_threads(sum_over, parts), start=np.zeros((len(data.y), n_labels + 1)))
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
-def decode(model: Model, data: Data, items: Iterable[Labelled]) -> IntArray:
-    """The most probable path under each draw, as labels: (draws, T)."""
+def decode(model: Model, data: Data, items: Iterable[LabelledDraw]) -> IntArray:
+    """(draws, T): labels of the most probable state sequence under each draw."""
 
-    def of(item: Labelled) -> IntArray:
-        hmm = unfold(model, item)
+    def one_draw(item: LabelledDraw) -> IntArray:
+        hmm = finite_hmm(model, item)
         return hmm.label[viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)[0]]
 
-    return np.array(list(in_threads(of, items)))
+    return np.array(list(in_threads(one_draw, items)))
 
 
 def viterbi(
     log_density: FloatArray, offsets: IntArray, initial: FloatArray, rows: FloatArray
 ) -> tuple[IntArray, float]:
-    """The path that maximises p(s, y), and the logarithm of that."""
-    path = np.empty(len(log_density), np.int64)
+    """The state sequence that maximises p(s, y), and log p(s, y)."""
+    states = np.empty(len(log_density), np.int64)
     with np.errstate(divide="ignore"):
         log_initial, log_rows = np.log(initial), np.log(rows)
-    score = most_probable_path(np.ascontiguousarray(log_density), sequence_starts(offsets), log_initial, log_rows, path)
-    return path, float(score)
+    score = most_probable_path(
+        np.ascontiguousarray(log_density), sequence_starts(offsets), log_initial, log_rows, states
+    )
+    return states, float(score)
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Values that are not known, one set a draw."""
+    """Posterior samples of unknown observations.
+
+    Attributes
+    ----------
+    y
+        (draws, …) or (draws, …, D): one sample per draw.
+    circular
+        (D,): which columns are angles. Their means and intervals are taken on the circle.
+    """
 
     y: Array
+    circular: BoolArray | bool = field(default=False, kw_only=True)
+
+    @property
+    def unwrapped(self) -> Array:
+        """`y` with every angle within ±π of its mean direction, so that quantiles over the draws are meaningful."""
+        return np.where(self.circular, unwrap(self.y), self.y) if np.any(self.circular) else self.y
 
     @property
     def mean(self) -> FloatArray:
-        return np.asarray(self.y.mean(axis=0))
+        """Posterior mean; of angles, the mean direction."""
+        linear = self.y.mean(axis=0)
+        return np.asarray(np.where(self.circular, circular_mean(self.y), linear) if np.any(self.circular) else linear)
 
     def interval(self, probability: float = 0.95) -> FloatArray:
-        """Lower and upper bounds, (2, …): that part of the sets lies between them, half of the others above and half
-        below."""
-        return np.asarray(np.quantile(self.y, [(1 - probability) / 2, (1 + probability) / 2], axis=0))
+        """Lower and upper bounds of the central interval with that probability, (2, …).
+
+        An interval of angles may extend beyond ±π, as in (3.0, 3.4).
+        """
+        return np.asarray(np.quantile(self.unwrapped, [(1 - probability) / 2, (1 + probability) / 2], axis=0))
 
 
 @dataclass(frozen=True, eq=False)
 class Forecast(Samples):
-    """Futures of one sequence, one a draw.
+    """Simulated continuations of one sequence, one per draw.
 
     Attributes
     ----------
     y
         (draws, steps) or (draws, steps, D): observations.
     states
-        (draws, steps): labels of the states, −1 for states not met so far.
+        (draws, steps): labels of the states, −1 for states not visited so far.
     """
 
     states: IntArray
 
     def state_probabilities(self, n_states: int) -> FloatArray:
-        """(steps, n_states + 1): the last column is for states not met so far."""
+        """(steps, n_states + 1): the last column is the probability of states not visited so far."""
         labels = np.where(self.states == UNSEEN, n_states, self.states)
         return np.stack([np.mean(labels == k, axis=0) for k in range(n_states + 1)], axis=1)
 
 
-def forecast(model: Model, fitted: Data, items: Iterable[Labelled], steps: int, data: Data | None) -> list[Forecast]:
-    """Continue every sequence for some steps, once a draw: those of `data`, or those the draws were made from."""
-
+def forecast(
+    model: Model, fitted: Data, items: Iterable[LabelledDraw], steps: int, data: Data | None
+) -> list[Forecast]:
+    """Continue every sequence of `data`, or of the fitted data if None, once per draw."""
     known = fitted if data is None else data
     pasts = np.split(known.values, known.offsets[1:-1])
 
-    def of(item: Labelled) -> list[tuple[Array, IntArray]]:
-        hmm = unfold(model, item)
+    def one_draw(item: LabelledDraw) -> list[tuple[Array, IntArray]]:
+        hmm = finite_hmm(model, item)
         if data is None:
             first = hmm.rows[item.draw.states[fitted.offsets[1:] - 1]]
         else:
             first = run_filter(model, data, hmm)[0][data.offsets[1:] - 1] @ hmm.rows
         rng = np.random.default_rng([*item.seed, 1])
-        return [follow(rng, model, hmm, weights, steps, past) for weights, past in zip(first, pasts, strict=True)]
+        return [
+            simulate_from(rng, model, hmm, weights, steps, past) for weights, past in zip(first, pasts, strict=True)
+        ]
 
-    futures = list(in_threads(of, items))
+    futures = list(in_threads(one_draw, items))
+    circular = angular_columns(model.emission, known.values[0].size)
     return [
-        Forecast(np.stack([y for y, _ in draws]), np.stack([states for _, states in draws]))
+        Forecast(np.stack([y for y, _ in draws]), np.stack([states for _, states in draws]), circular=circular)
         for draws in zip(*futures, strict=True)
     ]
 
 
-def follow(
-    rng: np.random.Generator, model: Model, hmm: Finite, first: FloatArray, steps: int, past: Array | None = None
+def simulate_from(
+    rng: np.random.Generator, model: Model, hmm: FiniteHMM, first: FloatArray, steps: int, past: Array | None = None
 ) -> tuple[Array, IntArray]:
-    """A series whose first state has the weights `first`, and the labels of its states; it goes on from `past`, for
-    emissions that depend on it."""
+    """Simulate observations and state labels. `first` are the probabilities of the first state, `past` the preceding
+    observations, for emissions that depend on them."""
     n_states = len(hmm.initial)
-    path = np.empty(steps, np.int64)
-    cumulative = np.cumsum(np.vstack([hmm.rows, first]), axis=1)
-    walk(n_states, cumulative, rng.random(steps), path)
-    phi, states = hmm.phi, path
-    visits = path == n_states - 1
-    if hmm.open_ended and visits.any():  # every visit to the rest meets a state of its own
-        phi = join(phi, sample_new(model.emission, rng, int(visits.sum()), phi))
-        states = path.copy()
-        states[visits] = n_states - 1 + np.arange(visits.sum())
-    before = (past,) if provides(model.emission, "with_past") else ()
-    return model.emission.sample_observations(rng, states, phi, *before), hmm.label[path]
+    states = np.empty(steps, np.int64)
+    walk(n_states, np.cumsum(np.vstack([hmm.rows, first]), axis=1), rng.random(steps), states)
+    labels, phi = hmm.label[states], hmm.phi
+    if hmm.open_ended:  # every visit to the remainder is to a new state
+        visits = np.flatnonzero(states == n_states - 1)
+        if visits.size:
+            phi = join(phi, sample_new(model.emission, rng, visits.size, phi))
+            states[visits] += np.arange(visits.size)
+    history = (past,) if provides(model.emission, "with_past") else ()
+    return model.emission.sample_observations(rng, states, phi, *history), labels
 
 
 @dataclass(frozen=True, eq=False)
 class Imputed(Samples):
-    """Values for what was missing, one set a draw.
+    """Samples of the missing values, one per draw.
 
     Attributes
     ----------
     y
-        (draws, missing) or (draws, missing, D): rows in which only some values were missing have the others as they
-        were.
+        (draws, missing) or (draws, missing, D): steps with missing values, completed. Observed values are unchanged.
     steps
-        (missing,): where the values belong, counted over all sequences end to end.
+        (missing,): the steps with missing values, counted over the concatenated sequences.
     """
 
     steps: IntArray
 
 
-def impute(model: Model, data: Data, items: Iterable[Labelled]) -> Imputed:
-    """Draw what is missing given the states and parameters of each draw."""
+def impute(model: Model, data: Data, items: Iterable[LabelledDraw]) -> Imputed:
+    """Sample the missing values given the states and parameters of each draw."""
     missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
     partly = np.asarray(np.isnan(data.y.reshape(len(data.y), -1)).any(axis=1)) & ~missing
     steps = np.flatnonzero(missing | partly)
     if steps.size and provides(model.emission, "with_past"):
         raise ValueError(
-            f"{type(model.emission).__name__} cannot impute: a value in a gap depends on those before it and those "
-            f"after it, and here a gap ends the history. There are {steps.size} steps with missing values"
+            f"{type(model.emission).__name__} cannot impute missing values ({steps.size} steps have some): they "
+            "depend on the observations before and after them, but the model drops the history at a gap"
         )
 
-    def of(item: Labelled) -> Array:
+    def one_draw(item: LabelledDraw) -> Array:
         draw, rng = item.draw, np.random.default_rng([*item.seed, 2])
         values = model.emission.sample_observations(rng, draw.states[steps], draw.phi)
         if partly.any():
             values[partly[steps]] = complete(model.emission, rng, data.y[partly], draw.states[partly], draw.phi)
         return values
 
-    return Imputed(np.array(list(in_threads(of, items))), steps)
+    circular = angular_columns(model.emission, data.values[0].size)
+    return Imputed(np.array(list(in_threads(one_draw, items))), steps, circular=circular)
+
+
+def angular_columns(emission: Emission, n_columns: int) -> BoolArray:
+    """(n_columns,): which columns of the observations are angles, as emissions with `circular = True` say."""
+    if isinstance(emission, DPMixture):
+        emission = emission.component
+    if getattr(emission, "circular", False) or not provides(emission, "column"):
+        return np.full(n_columns, getattr(emission, "circular", False))
+    marginals = [emission.column(d) for d in range(n_columns)]
+    return np.array([found is not None and getattr(found[0], "circular", False) for found in marginals])

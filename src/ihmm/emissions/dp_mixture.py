@@ -20,6 +20,7 @@ from ihmm import _checks
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.emissions import _protocol
+from ihmm.emissions._angles import angle_fields
 from ihmm.emissions._parameters import fields, rebuild, take
 from ihmm.emissions._protocol import REQUIRED, Emission, MixtureEmission, log_density_at, log_marginal, provides
 from ihmm.priors import GammaPrior
@@ -195,6 +196,8 @@ class DPMixture(MixtureEmission):
             return np.asarray(np.einsum("kc,kc...->k...", weights, array))
 
         out = {name: average(array) for name, array in fields(phi.component).items()}
+        for name in angle_fields(phi.component):
+            out[name] = np.angle(average(np.exp(1j * fields(phi.component)[name])))
         if "mean" in out:
             off = fields(phi.component)["mean"] - out["mean"][:, None]
             if "variance" in out:

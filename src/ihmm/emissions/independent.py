@@ -13,6 +13,7 @@ import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi, Statistics
 from ihmm.emissions import _protocol
+from ihmm.emissions._angles import angle_fields
 from ihmm.emissions._conjugate import Conjugate, conjugate
 from ihmm.emissions._parameters import fields, rebuild, size
 from ihmm.emissions._protocol import REQUIRED, ConjugateEmission, Emission, provides
@@ -193,12 +194,10 @@ class Independent(ConjugateEmission):
 
     def _join(self, parts: Iterable[Phi], kind: str = "IndependentPhi") -> Phi:
         """Parameters or statistics of all parts as one tuple; field names are prefixed with the name of the part."""
-        named = {
-            f"{block.name}_{field}": array
-            for block, phi in zip(self._blocks, parts, strict=True)
-            for field, array in fields(phi).items()
-        }
-        return _phi(tuple(named), named.values(), kind)
+        each = list(zip(self.names, parts, strict=True))
+        named = {f"{name}_{field}": array for name, part in each for field, array in fields(part).items()}
+        angles = tuple(f"{name}_{field}" for name, part in each for field in angle_fields(part))
+        return _phi(tuple(named), named.values(), kind, angles)
 
 
 class _Block(NamedTuple):
@@ -288,13 +287,15 @@ def _names(parts: tuple[Emission, ...]) -> list[str]:
     return [name if times[name] == 1 else f"{name}_{names[:i].count(name)}" for i, name in enumerate(names)]
 
 
-def _phi(names: tuple[str, ...], arrays: Iterable[Array], kind: str = "IndependentPhi") -> Phi:
-    return _kind(names, kind)._make(arrays)
+def _phi(
+    names: tuple[str, ...], arrays: Iterable[Array], kind: str = "IndependentPhi", angles: tuple[str, ...] = ()
+) -> Phi:
+    return _kind(names, kind, angles)._make(arrays)
 
 
 @cache
-def _kind(names: tuple[str, ...], kind: str) -> Any:
+def _kind(names: tuple[str, ...], kind: str, angles: tuple[str, ...]) -> Any:
     """A NamedTuple class that is made at run time and can still be pickled."""
     fields: Any = namedtuple(kind, names)  # type: ignore[misc]
-    reduce = {"__reduce__": lambda self: (_phi, (names, tuple(self), kind))}
-    return type(kind, (fields,), {"__slots__": ()} | reduce)
+    reduce = {"__reduce__": lambda self: (_phi, (names, tuple(self), kind, angles))}
+    return type(kind, (fields,), {"__slots__": (), "angles": angles} | reduce)

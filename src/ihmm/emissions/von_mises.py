@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import lgamma
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import i0e
@@ -28,10 +28,9 @@ class VonMisesPhi(NamedTuple):
 
 @dataclass(frozen=True)
 class VonMises(Emission):
-    """Angles in radians, one a step. Any turn will do: they are wrapped into ±π.
+    """Angles in radians, one per step. They may be given modulo any number of turns and are wrapped into ±π.
 
-    Averages of angles that are forecast or imputed are best taken round the circle:
-    ``np.angle(np.exp(1j * forecast.y).mean(axis=0))``.
+    Means and intervals of forecast or imputed angles are taken on the circle.
 
     Parameters
     ----------
@@ -42,6 +41,8 @@ class VonMises(Emission):
         Mean directions are von Mises too, about `direction` with concentration `strength`; 0 makes all of them
         equally likely.
     """
+
+    circular: ClassVar[bool] = True  # observations are angles
 
     shape: float = 1.0
     rate: float = 0.05

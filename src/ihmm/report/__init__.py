@@ -1,6 +1,6 @@
-"""A posterior as a page: one HTML file that anyone can open, without Python and without a network.
+"""Reports: a posterior as one self-contained HTML file.
 
-Needs the extra `report`. States have the numbers of `posterior.summary()` and the colours of `ihmm.plots`.
+Needs the extra `report`. States are numbered as in `posterior.summary()` and coloured as in `ihmm.plots`.
 """
 
 import os
@@ -19,7 +19,7 @@ except ImportError as error:
 
 from bokeh.resources import Resources
 
-from ihmm.report import _figures, _series, _words
+from ihmm.report import _figures, _series, _text
 
 FOLDER = Path(__file__).parent
 PAGE = jinja2.Environment(
@@ -29,7 +29,7 @@ PAGE = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-PAGE.policies["json.dumps_kwargs"] = {"sort_keys": False}  # Bokeh defines a model where it is first met
+PAGE.policies["json.dumps_kwargs"] = {"sort_keys": False}  # Bokeh models must be defined before they are referenced
 
 
 def write(
@@ -40,25 +40,25 @@ def write(
     settings: Mapping[str, Any] | None = None,
     names: Sequence[str] | None = None,
 ) -> Path:
-    """Write the report to a file and return its path. An older file of that name is replaced.
+    """Write the report to a file and return its path. An existing file is replaced.
 
-    It says in words what was found and whether the chains agree, and shows the series with its states, to be zoomed
-    into, what the states are like, how many there are, and how all that was computed.
+    The report has the number of states, the convergence diagnostics, a zoomable figure of the series and its states,
+    tables and figures of the states, and the settings of the run.
 
     Parameters
     ----------
     title
         Heading of the page.
     settings
-        Anything else worth keeping, name → value, shown beside the settings of the posterior.
+        Further settings to list, name → value, after those of the posterior.
     names
-        Of the columns of the series, such as those of the file it came from.
+        Names of the columns of the series.
     """
     file = Path(path)
     if file.is_dir():
-        raise IsADirectoryError(f"{file} is a folder; give the path of a file, such as {file / 'report.html'}")
+        raise IsADirectoryError(f"{file} is a directory; pass the path of a file, such as {file / 'report.html'}")
     if not file.parent.is_dir():
-        raise FileNotFoundError(f"the folder {file.parent} does not exist; make it first, or write elsewhere")
+        raise FileNotFoundError(f"the directory {file.parent} does not exist; create it first, or choose another path")
     file.write_text(render(posterior, title=title, settings=settings, names=names), encoding="utf-8")
     return file
 
@@ -71,16 +71,16 @@ def render(
     names: Sequence[str] | None = None,
 ) -> str:
     """The report as a string; arguments as for `write`."""
-    columns = _words.columns(posterior, names)
+    columns = _text.columns(posterior, names)
     return PAGE.get_template("page.html").render(
         title=title or "Hidden states",
-        found=_words.found(posterior),
-        check=_words.check(posterior),
-        facts=_words.facts(posterior),
-        states=_words.states(posterior, columns),
-        transitions=_words.transitions(posterior),
-        settings=_words.settings(posterior, settings or {}),
-        versions=_words.versions(bokeh.__version__),
+        headline=_text.headline(posterior),
+        check=_text.check(posterior),
+        facts=_text.facts(posterior),
+        states=_text.states(posterior, columns),
+        transitions=_text.transitions(posterior),
+        settings=_text.settings(posterior, settings or {}),
+        versions=_text.versions(bokeh.__version__),
         written=datetime.now().astimezone(),
         series=_series.series(posterior, columns),
         figures=_figures.figures(posterior, columns),

@@ -1,7 +1,7 @@
 "use strict";
 (async () => {
-  const CLOSE = 1.5; // values a pixel up to which each has a mark of its own
-  const CLOSEST = 4; // steps
+  const MAX_MARKERS = 1.5; // per pixel: above, ranges are drawn instead of markers
+  const MIN_SPAN = 4; // steps
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
 
   // Figures
@@ -46,42 +46,42 @@
     });
   }
 
-  // The series
+  // Series
 
   const data = read("series-data");
   const unpack = ({type, bytes}) => new globalThis[type](Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0)).buffer);
   const offsets = unpack(data.offsets), probabilities = unpack(data.probabilities), gaps = data.gaps.map(unpack);
-  const columns = data.columns.map(({ahead, value, state}) => {
+  const columns = data.columns.map(({increment, value, state}) => {
     let step = 0;
-    return {step: Int32Array.from(unpack(ahead), (by) => step += by), value: unpack(value), state: unpack(state)};
+    return {step: Int32Array.from(unpack(increment), (by) => step += by), value: unpack(value), state: unpack(state)};
   });
   const n_states = data.colours.length, total = offsets.at(-1);
   const model = (name) => figures.series.get_model_by_name(name);
   const x = model("x");
 
-  let origin = 0, length = total; // what is shown: all sequences, or one of them, whose steps count from 0
+  let origin = 0, length = total; // of the sequences shown: all of them, or one whose steps are counted from 0
 
   function draw() {
-    if (x.end - x.start < CLOSEST) around((x.start + x.end) / 2, CLOSEST);
+    if (x.end - x.start < MIN_SPAN) show_around((x.start + x.end) / 2, MIN_SPAN);
     const first = Math.max(0, Math.round(x.start)) + origin;
     const last = Math.min(length - 1, Math.round(x.end)) + origin;
     const pixels = Math.max(100, document.getElementById("series").clientWidth - 80);
     columns.forEach((column, c) => {
       const begin = place(column.step, first), end = place(column.step, last + 1);
-      const close = !data.symbols && end - begin <= CLOSE * pixels;
-      const every = close ? Array.from({length: end - begin}, (_, i) => begin + i) : [];
-      const {boxes, alone} = ranges(column, begin, close ? begin : end, first, last, pixels);
+      const zoomed_in = !data.symbols && end - begin <= MAX_MARKERS * pixels;
+      const every = zoomed_in ? Array.from({length: end - begin}, (_, i) => begin + i) : [];
+      const {boxes, isolated} = ranges(column, begin, zoomed_in ? begin : end, first, last, pixels);
       model(`boxes-${c}`).data = boxes;
-      model(`dots-${c}`).data = single(column, close ? every : alone);
-      model(`line-${c}`).data = joined(column, every);
-      model(`gaps-${c}`).data = stretches(gaps[c], first, last, pixels);
+      model(`dots-${c}`).data = markers(column, zoomed_in ? every : isolated);
+      model(`line-${c}`).data = line(column, every);
+      model(`gaps-${c}`).data = visible_gaps(gaps[c], first, last, pixels);
       model(`borders-${c}`).data = borders(first, last);
     });
     model("strip").data = stacked(first, last, pixels);
     model("borders-strip").data = borders(first, last);
   }
 
-  // The first position in a sorted array whose entry is at least `value`
+  // Index of the first entry of a sorted array that is at least `value`
   function place(sorted, value) {
     let low = 0, high = sorted.length;
     while (low < high) {
@@ -91,34 +91,35 @@
     return low;
   }
 
-  function single({step, value, state}, places) {
+  function markers({step, value, state}, places) {
     const steps = places.map((i) => step[i]), states = places.map((i) => state[i]);
     return {
       x: steps.map((t) => t - origin), y: places.map((i) => value[i]), state: states,
       colour: states.map((k) => data.colours[k]), marker: states.map((k) => data.markers[k % data.markers.length]),
-      sure: steps.map((t, i) => Math.round(100 * probability(Math.floor(t / data.piece), states[i]))),
+      percent: steps.map((t, i) => Math.round(100 * probability(Math.floor(t / data.block), states[i]))),
     };
   }
 
-  const probability = (piece, state) => probabilities[piece * n_states + state] / 255;
+  const probability = (block, state) => probabilities[block * n_states + state] / 255;
 
-  // A line through points that is broken where something is missing or a sequence begins
-  function joined({step, value}, places) {
-    const line = {x: [], y: []};
+  // A line through the points, interrupted at missing values and between sequences
+  function line({step, value}, places) {
+    const points = {x: [], y: []};
     for (const i of places) {
-      const apart = data.whole && step[i] > step[i - 1] + 1;
-      if (line.x.length && (apart || place(offsets, step[i - 1] + 1) < place(offsets, step[i] + 1))) {
-        line.x.push(NaN);
-        line.y.push(NaN);
+      const gap = data.complete && step[i] > step[i - 1] + 1;
+      if (points.x.length && (gap || place(offsets, step[i - 1] + 1) < place(offsets, step[i] + 1))) {
+        points.x.push(NaN);
+        points.y.push(NaN);
       }
-      line.x.push(step[i] - origin);
-      line.y.push(value[i]);
+      points.x.push(step[i] - origin);
+      points.y.push(value[i]);
     }
-    return line;
+    return points;
   }
 
-  // From the lowest to the highest value of each state, in pieces that are a pixel wide; symbols have boxes of their own.
-  // A value without another of its state in this piece or beside it would be lost to the eye: these are `alone`.
+  // Boxes from the minimum to the maximum of each state in bins that are one pixel wide; one box for each symbol.
+  // A value whose bin and neighbouring bins have no other value of its state is returned in `isolated`: its box would be
+  // too small to see.
   function ranges({step, value, state}, begin, end, first, last, pixels) {
     const width = Math.max(1, (last - first + 1) / pixels), bins = Math.ceil((last - first + 1) / width);
     const kinds = data.symbols || 1, n_boxes = bins * n_states * kinds;
@@ -132,11 +133,11 @@
       count[at] += 1;
       index[at] = i;
     }
-    const alone = [];
+    const isolated = [];
     const boxes = {left: [], right: [], bottom: [], top: [], low: [], high: [], first: [], last: [], state: [], colour: []};
     for (let at = 0; at < n_boxes; at++) {
       if (count[at] == 0) continue;
-      if (count[at] == 1 && !data.symbols && !count[at - 1] && !count[at + 1]) alone.push(index[at]);
+      if (count[at] == 1 && !data.symbols && !count[at - 1] && !count[at + 1]) isolated.push(index[at]);
       const k = Math.floor(at / bins / kinds), left = first + (at % bins) * width - 0.5 - origin;
       boxes.left.push(left);
       boxes.right.push(left + width);
@@ -149,22 +150,22 @@
       boxes.state.push(k);
       boxes.colour.push(data.colours[k]);
     }
-    return {boxes, alone};
+    return {boxes, isolated};
   }
 
-  // Probabilities one above the other, averaged over pieces that are a pixel wide
+  // Stacked probabilities, averaged over bins that are one pixel wide
   function stacked(first, last, pixels) {
     const areas = {left: [], right: [], bottom: [], top: [], state: [], colour: [], percent: [], first: [], last: []};
-    const begin = Math.floor(first / data.piece), end = Math.floor(last / data.piece) + 1;
+    const begin = Math.floor(first / data.block), end = Math.floor(last / data.block) + 1;
     const width = Math.max(1, Math.ceil((end - begin) / pixels));
-    for (let piece = begin; piece < end; piece += width) {
-      const until = Math.min(piece + width, end);
-      const left = Math.max(first, piece * data.piece), right = Math.min(last + 1, until * data.piece);
+    for (let block = begin; block < end; block += width) {
+      const until = Math.min(block + width, end);
+      const left = Math.max(first, block * data.block), right = Math.min(last + 1, until * data.block);
       let bottom = 0;
       for (let k = 0; k < n_states; k++) {
         let sum = 0;
-        for (let i = piece; i < until; i++) sum += probability(i, k);
-        const height = sum / (until - piece);
+        for (let i = block; i < until; i++) sum += probability(i, k);
+        const height = sum / (until - block);
         if (height < 0.002) continue;
         areas.left.push(left - 0.5 - origin);
         areas.right.push(right - 0.5 - origin);
@@ -181,8 +182,8 @@
     return areas;
   }
 
-  // Where something is missing, if it is wide enough to be seen
-  function stretches(gap, first, last, pixels) {
+  // Gaps that are wide enough to be visible
+  function visible_gaps(gap, first, last, pixels) {
     const edges = {begin: [], end: []}, narrowest = (last - first + 1) / pixels / 2;
     for (let i = 0; i < gap.length; i += 2) {
       const begin = Math.max(gap[i], first), end = Math.min(gap[i + 1], last + 1);
@@ -193,7 +194,7 @@
     return edges;
   }
 
-  // Where sequences meet, unless there are so many that the lines would hide the rest
+  // Borders between sequences, unless there are too many to draw
   function borders(first, last) {
     const inside = offsets.subarray(place(offsets, first + 1), place(offsets, last + 1));
     return {x: inside.length > 100 ? [] : Array.from(inside, (at) => at - origin - 0.5)};
@@ -209,10 +210,10 @@
     });
   }
 
-  // Moving about
+  // Panning and zooming
 
-  function around(middle, wanted) {
-    const span = Math.min(length, Math.max(CLOSEST, wanted));
+  function show_around(middle, steps) {
+    const span = Math.min(length, Math.max(MIN_SPAN, steps));
     const start = Math.min(Math.max(middle - span / 2, -0.5), length - 0.5 - span);
     x.setv({start, end: start + span});
   }
@@ -221,18 +222,18 @@
     const {zoom = 1, move = 0} = button.dataset;
     button.addEventListener("click", () => {
       const span = x.end - x.start;
-      around((x.start + x.end) / 2 + move * span, zoom * span);
+      show_around((x.start + x.end) / 2 + move * span, zoom * span);
     });
   }
   document.getElementById("sequence")?.addEventListener("change", (event) => {
-    const chosen = Number(event.target.value);
-    origin = chosen < 0 ? 0 : offsets[chosen];
-    length = chosen < 0 ? total : offsets[chosen + 1] - origin;
+    const sequence = Number(event.target.value);
+    origin = sequence < 0 ? 0 : offsets[sequence];
+    length = sequence < 0 ? total : offsets[sequence + 1] - origin;
     const [start, end] = [-0.5, length - 0.5];
     x.setv({bounds: [start, end], reset_start: start, reset_end: end, start, end});
     redraw();
   });
-  if (matchMedia("(pointer: coarse)").matches) { // fingers that move across the series scroll the page
+  if (matchMedia("(pointer: coarse)").matches) { // touch gestures on the series scroll the page
     for (const tool of figures.series.all_models) if (tool.type == "PanTool") tool.active = false;
   }
   for (const side of ["start", "end"]) x.properties[side].change.connect(redraw);

@@ -1,4 +1,4 @@
-"""The words, numbers and tables of a report; plain values that the template writes down."""
+"""The text and tables of a report, as plain values for the template."""
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,30 +14,30 @@ from ihmm.diagnostics import Check
 from ihmm.posterior import Posterior
 from ihmm.summaries import QUANTILES
 
-MARKS = ("●", "■", "▲", "◆", "▼", "⬢", "★")  # of the states, beside their colours; the series has the same ones
+MARKS = ("●", "■", "▲", "◆", "▼", "⬢", "★")  # by state, beside its colour; the same as in the figure of the series
 
 
 def columns(posterior: Posterior, names: Sequence[str] | None) -> list[str]:
-    """The names of the columns, numbers if none are given."""
+    """Names of the columns; numbers if none are given."""
     n_columns = posterior.data.y[0].size
     if names is None:
         return ["observation"] if n_columns == 1 else [f"column {c}" for c in range(n_columns)]
     given = [names] if isinstance(names, str) else [str(name) for name in names]
     if len(given) != n_columns:
-        raise ValueError(f"names must be as many as the series has columns, {n_columns}, got {len(given)}: {given}")
+        raise ValueError(f"names must have one entry per column of the series ({n_columns}), got {len(given)}: {given}")
     return given
 
 
-def found(posterior: Posterior) -> str:
-    """'4 states; 95 % of the draws visit 4 to 5.'"""
+def headline(posterior: Posterior) -> str:
+    """'4 states; 95 % of the draws have 4 to 5.'"""
     summary = posterior.summary()
     low, high = np.quantile(summary.sizes, QUANTILES[1:], method="inverted_cdf")
-    visited = f"{low} to {high}" if low < high else f"exactly {low}"
-    return f"{summary.n_states} state{'s' * (summary.n_states > 1)}; 95 % of the draws visit {visited}."
+    interval = f"{low} to {high}" if low < high else f"exactly {low}"
+    return f"{summary.n_states} state{'s' * (summary.n_states > 1)}; 95 % of the draws have {interval}."
 
 
 def check(posterior: Posterior) -> Check | str:
-    """What the diagnostics say, or what is missing to ask them."""
+    """The convergence diagnostics, or why they are not available."""
     try:
         return posterior.check()
     except ImportError as error:
@@ -45,19 +45,20 @@ def check(posterior: Posterior) -> Check | str:
 
 
 def facts(posterior: Posterior) -> dict[str, str]:
+    """Size of the data and of the run, by name."""
     values, lengths = posterior.data.values, posterior.lengths
     chains = [len(draws) for draws in posterior.draws]
     facts = {"steps": _count(len(values))}
     if len(lengths) > 1:
         shortest, longest = _count(lengths.min()), _count(lengths.max())
-        facts["sequences"] = f"{_count(len(lengths))}, of {shortest} to {longest} steps"
+        facts["sequences"] = f"{_count(len(lengths))} ({shortest} to {longest} steps)"
     if values.ndim == 2:
         facts["columns"] = str(values.shape[1])
     missing = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
     facts["missing values"] = f"{_count(missing)} ({missing / values.size:.2%})" if missing else "none"
     facts["chains"] = str(len(chains))
     same = len(set(chains)) == 1
-    facts["draws"] = f"{_count(chains[0])} a chain" if same else " + ".join(map(_count, chains))
+    facts["draws"] = f"{_count(chains[0])} per chain" if same else " + ".join(map(_count, chains))
     return facts
 
 
@@ -71,7 +72,7 @@ def versions(bokeh: str) -> str:
 
 
 class State(NamedTuple):
-    """A row of the table of states."""
+    """One row of the table of states."""
 
     number: int
     colour: str
@@ -85,7 +86,7 @@ class Table(NamedTuple):
 
 
 def states(posterior: Posterior, names: Sequence[str]) -> Table:
-    """`summary.table()` with a cell for median and interval."""
+    """`summary.table()` with the median and the interval of a parameter in one cell."""
     summary = posterior.summary()
     cells = [[f"{share:.1%}", f"{support:.0%}"] for share, support in zip(summary.shares, summary.support, strict=True)]
     header = ["share", "support"]
@@ -99,7 +100,7 @@ def states(posterior: Posterior, names: Sequence[str]) -> Table:
 
 
 def _parameter(name: str, index: tuple[int, ...], names: Sequence[str]) -> str:
-    """'mean of current'; an index that does not count columns stays a number."""
+    """'mean of current'; an index that does not refer to a column remains a number."""
     if not index:
         return name
     by_column = name in ("mean", "variance", "covariance") or (name == "probs" and len(names) > 1)
@@ -113,7 +114,7 @@ def _interval(values: FloatArray) -> str:
 
 
 def number(x: float) -> str:
-    """Three digits; an exponent only where it takes many zeros without."""
+    """Three significant digits; an exponent only for very small and very large numbers."""
     text = f"{x:.3g}" if abs(x) < 1000 or abs(x) >= 1e6 else f"{float(f'{x:.3g}'):.0f}"
     return text.replace("-", "−")
 
@@ -123,19 +124,19 @@ def transitions(posterior: Posterior) -> list[list[str]]:
 
 
 def settings(posterior: Posterior, others: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(name, value) of everything that was chosen."""
-    chosen = {
+    """(name, value) of all settings."""
+    all_settings = {
         "emission": posterior.model.emission,
         "prior": posterior.model.prior,
         "sampler": posterior.sampler,
         "seed": posterior.seed,
         **others,
     }
-    return [row for name, value in chosen.items() for row in _rows(str(name), value)]
+    return [row for name, value in all_settings.items() for row in _rows(str(name), value)]
 
 
 def _rows(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Settings within settings get names with dots."""
+    """Nested settings get dotted names."""
     if is_dataclass(value) and not isinstance(value, type):
         yield name, type(value).__name__
         for field in fields(value):
