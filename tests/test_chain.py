@@ -54,7 +54,7 @@ def assert_same_draws(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
 
 
 @pytest.mark.parametrize("sampler", [ParticleGibbs(), ParticleGibbs(block_size=4)])
-def test_draws_do_not_depend_on_threads_for_sequences_and_blocks(sampler, monkeypatch, tmp_path):
+def test_sequences_and_blocks_on_threads_of_their_own_change_nothing(sampler, monkeypatch, tmp_path):
     monkeypatch.setattr("ihmm.running.STEPS_PER_THREAD", 4)
     monkeypatch.setattr("ihmm.trajectory.PIECE_STEPS", 7)
     y = [Y, Y[::-1], Y]

@@ -359,7 +359,7 @@ def test_files_of_different_runs_do_not_mix(saved, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["Popen", "subprocess.Popen", "object", "dict"])
-def test_only_classes_of_ihmm_are_created_from_a_file(saved, name):
+def test_only_classes_of_ihmm_are_made_from_a_file(saved, name):
     model = json.loads((saved / "run.json").read_text())["model"]
     edit(saved, model=model | {"emission": {"class": name, "args": ["true"]}})
     with pytest.raises(ValueError, match=rf"was made with {name}, which is not part of ihmm"):

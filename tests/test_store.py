@@ -177,7 +177,7 @@ def test_a_run_that_failed_in_the_middle_of_a_sweep_resumes_bit_for_bit(tmp_path
 
 def test_more_draws_can_be_added(finished):
     assert_same(ihmm.resume(finished, draws=90, progress=False), run(draws=90))
-    with pytest.raises(ValueError, match="started for 90 draws per chain, which cannot be reduced to 60"):
+    with pytest.raises(ValueError, match="started for 90 draws per chain and cannot end at 60"):
         ihmm.resume(finished, draws=60)
 
 
@@ -212,7 +212,7 @@ def begin(folder: Path) -> subprocess.Popen:
 
 
 @pytest.mark.slow
-def test_a_killed_run_resumes_bit_for_bit(tmp_path):
+def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
     """SIGKILL at twenty random moments, some of them while a chunk is being written."""
     expected = run(draws=400)
     with begin(tmp_path / "timed") as process:
@@ -247,9 +247,7 @@ def chunks_of(folder: Path, c: int) -> list[store.Chunk]:
 
 @pytest.mark.parametrize(("owner", "step"), [(os, "fsync"), (Path, "replace")], ids=["fsync", "replace"])
 @pytest.mark.parametrize("last", [5, 9])
-def test_a_kill_while_a_chunk_is_written_leaves_earlier_chunks_intact(
-    tmp_path, often, whole, monkeypatch, owner, step, last
-):
+def test_a_kill_while_a_chunk_is_written_leaves_the_ones_before(tmp_path, often, whole, monkeypatch, owner, step, last):
     """The process ends before the bytes are on the disk, or before the file is renamed."""
     original, calls = getattr(owner, step), itertools.count(1)
 
@@ -288,7 +286,7 @@ def truncate(path: Path) -> None:
 
 @pytest.mark.parametrize("hurt", [flip, truncate, lambda path: path.write_bytes(b""), lambda path: flip(path, 0.001)])
 @pytest.mark.parametrize("which", [[0], [1], [2, 3], [0, 1, 2], [-1], [-2, -1], [1, -1]], ids=str)
-def test_damaged_chunks_are_reported_and_recomputed(finished, whole, hurt, which):
+def test_damaged_chunks_are_named_and_computed_again(finished, whole, hurt, which):
     last = len(list((finished / "chain-0").glob("*.chunk"))) - 1
     numbers = sorted(n if n >= 0 else last + 1 + n for n in which)
     untouched = {path: path.read_bytes() for path in finished.rglob("*.chunk")}
@@ -369,7 +367,7 @@ def test_leftovers_of_an_interrupted_write_are_ignored(finished, whole):
 # A full disk
 
 
-def test_a_full_disk_stops_the_run_with_advice_and_it_can_be_resumed(tmp_path, often, whole, monkeypatch):
+def test_a_full_disk_stops_the_run_with_advice_and_it_goes_on_later(tmp_path, often, whole, monkeypatch):
     original, calls = os.fsync, itertools.count(1)
 
     def limited(descriptor):
@@ -407,7 +405,7 @@ def test_a_disk_that_is_really_full(tmp_path):
 # Locking
 
 
-def test_a_run_in_use_is_locked(tmp_path):
+def test_a_run_in_use_is_refused_to_others(tmp_path):
     code = SCRIPT.replace('{"draws": 400}', '{"draws": 100_000}')
     command = [sys.executable, "-c", code, str(tmp_path / "run"), str(Path(__file__).parent)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -451,7 +449,7 @@ def header(shape: str, dtype: str = "<f8") -> bytes:
     ],
     ids=["huge", "huge product", "objects", "text", "path"],
 )
-def test_a_forged_chunk_is_refused(finished, member):
+def test_a_forged_chunk_is_refused_without_harm(finished, member):
     forge(finished / "data.chunk", **member)
     with pytest.raises(ValueError, match="is damaged"):
         ihmm.Posterior.load(finished)
