@@ -1,4 +1,4 @@
-"""InfiniteHMM: scikit-learn's own checks, hmmlearn's vocabulary, and the ways to hand in data."""
+"""InfiniteHMM: scikit-learn's estimator checks, hmmlearn's names, and the supported inputs."""
 
 import numpy as np
 import pandas as pd
@@ -39,7 +39,7 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-# What is fitted
+# Fitted attributes
 
 
 def test_attributes_have_hmmlearns_names_and_shapes(fitted):
@@ -83,7 +83,22 @@ def test_attributes_of_every_family(emission, X, shapes):
         assert model.covars_.shape == (model.n_states_, 3, 3)
 
 
-def test_one_seed_governs_all():
+@pytest.mark.parametrize(
+    ("emission", "name"),
+    [
+        ("von-mises", "direction_"),
+        (ihmm.Independent(heading=ihmm.VonMises(), speed=ihmm.Normal()), "heading_direction_"),
+    ],
+)
+def test_directions_are_averaged_on_the_circle(emission, name):
+    rng = np.random.default_rng(0)
+    X = rng.vonmises(np.pi, 8.0, (80, 1))
+    X = X if emission == "von-mises" else np.column_stack([X, rng.normal(size=80)])
+    model = quick(emission=emission).fit(X)
+    assert np.cos(getattr(model, name)[0, 0]) < -0.95
+
+
+def test_one_seed_determines_all_results():
     X = series()
     first, again, other = (quick(random_state=s).fit(X) for s in (3, 3, 4))
     np.testing.assert_array_equal(first.posterior_.states, again.posterior_.states)
@@ -95,7 +110,7 @@ def test_one_seed_governs_all():
 # Methods
 
 
-def test_predictions_agree_with_each_other(fitted):
+def test_predictions_are_consistent(fitted):
     X = series(seed=5)
     proba = fitted.predict_proba(X)
     assert proba.shape == (300, 2)
@@ -105,7 +120,7 @@ def test_predictions_agree_with_each_other(fitted):
     assert fitted.filter(X).shape == (300, 2)
     log_probability, path = fitted.decode(X)
     assert np.mean(path == fitted.predict(X)) > 0.98
-    assert log_probability < fitted.score(X)  # one path of many
+    assert log_probability < fitted.score(X)  # one state sequence of many
     low = fitted.means_.ravel().argmin()
     assert np.mean((fitted.predict(X) == low) == (X.ravel() < 2)) > 0.98
 
@@ -119,14 +134,14 @@ def test_decode_is_viterbi_under_the_posterior_means(fitted):
     assert log_probability == pytest.approx(value)
 
 
-def test_score_is_the_held_out_likelihood_of_all_series(fitted):
+def test_score_is_the_held_out_log_likelihood_of_all_series(fitted):
     X = series(seed=5)
     both = fitted.score(X, lengths=[100, 200])
     assert both == pytest.approx(fitted.score(X[:100]) + fitted.score(X[100:]))
     assert both == pytest.approx(fitted.posterior_.log_likelihood([X[:100], X[100:]]).sum())
 
 
-def test_samples_come_from_the_model(fitted):
+def test_samples_follow_the_model(fitted):
     X, states = fitted.sample(500, random_state=1)
     assert X.shape == (500, 1)
     assert states.shape == (500,)
@@ -142,7 +157,7 @@ def test_forecasts(fitted):
     assert fitted.forecast(1, last).mean[0] == pytest.approx(last[-1, 0], abs=1.5)
 
 
-def test_methods_before_fit_are_refused():
+def test_methods_need_a_fit():
     for method in ("predict", "predict_proba", "score", "decode", "filter", "transform"):
         with pytest.raises(NotFittedError):
             getattr(InfiniteHMM(), method)(series())
@@ -151,7 +166,7 @@ def test_methods_before_fit_are_refused():
             method()
 
 
-# Ways to hand in data
+# Inputs
 
 
 @pytest.mark.parametrize(
@@ -169,7 +184,7 @@ def test_methods_before_fit_are_refused():
     ],
     ids=["array", "1-D", "rows", "list", "list of arrays", "pd.Series", "pd.DataFrame", "pl.Series", "pl.DataFrame"],
 )
-def test_one_series_of_any_kind(convert):
+def test_one_series_of_any_type(convert):
     X = series(100)
     expected = quick().fit(X)
     model = quick().fit(convert(X))
@@ -192,7 +207,7 @@ def test_several_series(convert):
     )
 
 
-def test_names_of_columns_are_remembered():
+def test_feature_names_are_checked():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["x", "y"])
     model = quick().fit(frame)
     assert model.feature_names_in_.tolist() == ["x", "y"]
@@ -211,13 +226,13 @@ def test_lengths_as_second_argument_are_recognised(fitted):
 
 
 @pytest.mark.parametrize("lengths", [[100, 100], [0, 300], [-1, 301], [100.0, 200.0], "x", [], [[300]]])
-def test_lengths_must_add_up(lengths):
-    with pytest.raises(ValueError, match="lengths must be whole numbers that add up to the 300 rows"):
+def test_lengths_must_sum_to_the_number_of_rows(lengths):
+    with pytest.raises(ValueError, match="lengths must be positive integers that sum to the 300 rows"):
         quick().fit(series(), lengths=lengths)
 
 
-def test_lengths_and_a_list_contradict_each_other():
-    with pytest.raises(ValueError, match="list of series already"):
+def test_lengths_cannot_be_combined_with_a_list():
+    with pytest.raises(ValueError, match="X is a list of series"):
         quick().fit([series(60), series(40)], lengths=[60, 40])
 
 
@@ -268,7 +283,7 @@ def test_the_family_is_chosen_from_the_data(values, family):
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_priors_go_with_the_scale_of_the_data(scale):
+def test_priors_scale_with_the_data(scale):
     y = scale * np.random.default_rng(0).normal(3, 2, (500, 1))
     emission = choose("normal", y)
     assert emission.mean == pytest.approx(y.mean())
@@ -282,12 +297,12 @@ def test_a_constant_series_has_one_state():
     assert quick(emission="normal").fit(np.zeros(30)).n_states_ == 1
 
 
-def test_many_columns_are_taken_for_independent():
+def test_many_columns_have_a_diagonal_covariance():
     assert choose("auto", np.random.default_rng(0).normal(size=(50, 21))).covariance == "diagonal"
     assert choose("auto", np.random.default_rng(0).normal(size=(50, 20))).covariance == "full"
 
 
-def test_an_emission_of_ones_own_is_taken_as_it_is():
+def test_an_emission_instance_is_used_unchanged():
     emission = ihmm.Normal(mean=1.0)
     assert quick(emission=emission).fit(series(60)).emission_ is emission
 
@@ -299,17 +314,17 @@ def test_unknown_families_are_refused(name):
 
 
 @pytest.mark.parametrize("name", ["poisson", "categorical"])
-def test_families_of_one_column_say_so(name):
+def test_univariate_families_refuse_several_columns(name):
     with pytest.raises(ValueError, match="takes one column, got 2"):
         quick(emission=name).fit(np.ones((30, 2)))
 
 
-def test_counts_of_one_column_are_no_shares():
+def test_multinomial_needs_several_columns():
     with pytest.raises(ValueError, match="two columns or more"):
         quick(emission="multinomial").fit(np.ones(30))
 
 
-def test_simulated_rows_of_counts_have_the_total_that_is_common():
+def test_simulated_rows_of_counts_have_the_median_total():
     X = np.random.default_rng(0).multinomial(17, [0.2, 0.3, 0.5], 40)
     fitted = quick(emission="multinomial").fit(X)
     assert (fitted.forecast(5).y.sum(axis=2) == 17).all()
@@ -330,7 +345,7 @@ def test_pipeline_cross_validation_and_grid_search():
     assert clone(search.best_estimator_).get_params()["draws"] == 30
 
 
-def test_state_probabilities_as_a_frame():
+def test_state_probabilities_as_a_data_frame():
     X = pd.DataFrame(series(), columns=["x"])
     frame = quick().set_output(transform="pandas").fit(X).transform(X)
     assert isinstance(frame, pd.DataFrame)

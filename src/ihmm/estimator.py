@@ -1,4 +1,4 @@
-"""InfiniteHMM: the model as a scikit-learn estimator, with hmmlearn's names for what was fitted."""
+"""InfiniteHMM: a scikit-learn estimator, with fitted attributes named as in hmmlearn."""
 
 from typing import Any
 
@@ -17,61 +17,62 @@ from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_from, vite
 from ihmm.samplers import Sampler
 from ihmm.sequences import as_array
 
-TINY = 1e-300
-HMMLEARN = {"mean": "means_", "probs": "emissionprob_", "rate": "lambdas_"}
+TINY = 1e-300  # keeps state probabilities positive
+HMMLEARN_NAMES = {"mean": "means_", "probs": "emissionprob_", "rate": "lambdas_"}
 
 
 class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """A hidden Markov model that finds out how many states it has.
+    """A hidden Markov model that infers its number of states.
 
     Parameters
     ----------
     emission
-        ``"auto"`` looks at the data: fractions or several columns are normal, whole numbers from 0 to 9 symbols,
-        larger ones counts. Or ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"`` (zeros and ones),
-        ``"multinomial"`` (rows of counts), ``"autoregressive"`` (dynamics), ``"student-t"`` (for outliers),
-        ``"von-mises"`` (for angles) or ``"mixture"`` (of normals, in each state), each with a weakly informative prior
-        on the scale of the data; or an emission with a prior of your own, such as ``ihmm.Normal(mean=0, rate=0.1)``, or
-        ``ihmm.Independent`` for columns of several kinds.
+        ``"auto"`` chooses from the data: normal for fractional values or several columns, categorical for integers from
+        0 to 9, Poisson for larger counts. Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"``
+        (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics), ``"student-t"``
+        (outliers), ``"von-mises"`` (angles) or ``"mixture"`` (a mixture of normals in each state), each with a weakly
+        informative prior on the scale of the data. Or an emission with a prior of your choice, such as
+        ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for columns of different types.
     sticky
-        Whether states may prefer to stay: True learns how much, False does not favour it, a number in [0, 1)
-        fixes ρ.
+        Whether self-transitions have extra prior mass: True infers the stickiness ρ, False sets it to 0, a number in
+        [0, 1) fixes it.
     order
-        Of ``"autoregressive"``: how many steps back a value depends on.
+        Number of lags of ``"autoregressive"``.
     sampler
-        How paths are drawn; ``ihmm.ParticleGibbs()`` if not given.
+        How state sequences are sampled; ``ihmm.ParticleGibbs()`` if None.
     draws, tune, chains, init, thin, cores, progress
         As in `ihmm.sample`.
     random_state
-        Governs everything random.
+        Seed or `numpy.random.RandomState`; determines all results.
 
     Attributes
     ----------
     posterior_
-        The draws, an `ihmm.Posterior`; `posterior_.summary()` has intervals, `posterior_.check()` convergence.
+        The draws, an `ihmm.Posterior`. `posterior_.summary()` has intervals, `posterior_.check()` convergence
+        diagnostics.
     n_states_
-        Number of states of the segmentation that is closest to the draws on average. States are numbered from the most
-        used to the least, in all methods and attributes.
+        Number of states of the segmentation that agrees best with the draws. States are numbered from the most to the
+        least used, in all methods and attributes.
     labels_
-        (n_samples,): that segmentation of the training data.
+        (n_samples,): this segmentation of the training data.
     startprob_, transmat_
         Posterior means, (n_states,) and (n_states, n_states).
     means_, covars_, emissionprob_, lambdas_, intercept_, coefficients_
-        Posterior means of the emission parameters, those that the family has: (n_states, n_features),
+        Posterior means of the parameters that the emission has: (n_states, n_features),
         (n_states, n_features, n_features), (n_states, n_symbols), (n_states, 1), (n_states, n_features),
         (n_states, n_features² · order).
     emission_
         The emission with its prior.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in other scikit-learn estimators.
 
     Notes
     -----
-    The prior on the transitions is `HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), BetaPrior(1, 1))`: few states
-    rather than many, rows that may be alike or not. For another one use `ihmm.Model` and `ihmm.sample`.
+    The prior on the transitions is `HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), BetaPrior(1, 1))`, which favours
+    few states and is vague about the similarity of the rows. For other priors use `ihmm.Model` and `ihmm.sample`.
 
-    X is one series, (n_samples, n_features) or (n_samples,), or a list of series; or several series end to end
-    with their `lengths`. NaN marks a missing value.
+    X is one series, (n_samples, n_features) or (n_samples,), or a list of series, or several concatenated series with
+    their `lengths`. NaN marks missing values.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
-        """Draw from the posterior given X; `y` is ignored, as in all unsupervised estimators."""
+        """Sample from the posterior given X. `y` is ignored, as in all unsupervised estimators."""
         series = self._series(X, lengths, y=y, reset=True)
         model = model_for(np.concatenate(series), self.emission, self.sticky, self.order)
         self.emission_ = model.emission
@@ -128,55 +129,51 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         for name, by_draw in summary.parameters.items():
             values = np.nanmean(by_draw, axis=0)
             if name in ("variance", "covariance"):
-                self.covars_ = _matrices(values)
+                self.covars_ = _covariance_matrices(values)
             else:
-                setattr(self, HMMLEARN.get(name, f"{name}_"), values.reshape(len(values), -1))
+                setattr(self, HMMLEARN_NAMES.get(name, f"{name}_"), values.reshape(len(values), -1))
         return self
 
     def predict(self, X: Any, *, lengths: ArrayLike | None = None) -> IntArray:
-        """(n_samples,): the most probable state of every step, given all of its series."""
+        """(n_samples,): the most probable state of each step, given its whole series."""
         return np.asarray(np.argmax(self.predict_proba(X, lengths=lengths), axis=1))
 
     def predict_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> FloatArray:
-        """(n_samples, n_states): probability of every state at every step, given all of its series.
+        """(n_samples, n_states): probability of each state at each step, given its whole series.
 
-        It is averaged over the draws. `posterior_.smooth` also has the probability that none of them is right.
+        Probabilities are averaged over the draws. Unseen states are excluded; `posterior_.smooth` includes them.
         """
-        return _among_known(self._posterior().smooth(self._series(X, lengths)))
+        return _without_unseen(self._posterior().smooth(self._series(X, lengths)))
 
     def transform(self, X: Any, *, lengths: ArrayLike | None = None) -> FloatArray:
-        """As `predict_proba`: the states as features for another estimator."""
+        """The same as `predict_proba`: state probabilities as features for another estimator."""
         return self.predict_proba(X, lengths=lengths)
 
     def filter(self, X: Any, *, lengths: ArrayLike | None = None) -> FloatArray:
-        """As `predict_proba`, but causal: a step is judged by itself and what came before."""
-        return _among_known(self._posterior().filter(self._series(X, lengths)))
+        """As `predict_proba`, but given only the current and earlier steps."""
+        return _without_unseen(self._posterior().filter(self._series(X, lengths)))
 
     def decode(self, X: Any, *, lengths: ArrayLike | None = None) -> tuple[float, IntArray]:
-        """The path that is most probable as a whole (Viterbi), under the posterior mean parameters.
+        """The most probable state sequence (Viterbi) under the posterior mean parameters.
 
-        Returns its log-probability, joint with X, and the path.
+        Returns its log probability, joint with X, and the sequence.
         """
         posterior, summary = self._posterior(), self._posterior().summary()
         data = posterior.model.observe(self._series(X, lengths), shortest=1)
         log_density = posterior.model.log_density(data, summary.phi)
-        path, log_probability = viterbi(log_density, data.offsets, summary.initial, summary.transitions)
-        return log_probability, path
+        states, log_probability = viterbi(log_density, data.offsets, summary.initial, summary.transitions)
+        return log_probability, states
 
     def score(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> float:
-        """Held-out log-likelihood: log p(X | training data), summed over the series; the higher the better."""
+        """Held-out log-likelihood log p(X | training data), summed over the series."""
         return float(self._posterior().log_likelihood(self._series(X, lengths, y=y)).sum())
 
     def forecast(self, steps: int, X: Any = None, *, lengths: ArrayLike | None = None) -> Forecast | list[Forecast]:
-        """What comes after the training data, or after X: futures with `mean`, `interval(0.9)` and `states`.
-
-        A list of them for several series.
-        """
+        """Forecast the steps after the training data, or after X; a list of forecasts for several series."""
         return self._posterior().forecast(steps, None if X is None else self._series(X, lengths))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, IntArray]:
-        """A new series from one of the draws, taken at random: X, (n_samples, n_features), and its states; −1 is a
-        state never met."""
+        """Simulate a series from a random draw: X, (n_samples, n_features), and its states, −1 for unseen states."""
         posterior = self._posterior()
         _checks.count("n_samples", n_samples)
         seed = int(check_random_state(random_state).randint(2**31))
@@ -192,25 +189,25 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         return self.posterior_
 
     def _series(self, X: Any, lengths: ArrayLike | None, *, y: Any = None, reset: bool = False) -> list[Array]:
-        """X as a list of series, (T, D) each."""
+        """X as a list of validated series, (T, D) each."""
         if not reset:
             check_is_fitted(self, "posterior_")
-        if _several(X):
+        if _is_list_of_series(X):
             if lengths is not None:
-                raise ValueError("lengths tell series apart that lie end to end; X is a list of series already")
-            return [self._checked(part, reset=reset and i == 0) for i, part in enumerate(X)]
+                raise ValueError("lengths apply to concatenated series, but X is a list of series")
+            return [self._validate(part, reset=reset and i == 0) for i, part in enumerate(X)]
         if y is not None and _n_dimensions(X) == 1 and reset:
-            raise ValueError("X must be 2-D when there is a y, as everywhere in scikit-learn: reshape it to (-1, 1)")
-        values = self._checked(X, reset=reset)
+            raise ValueError("X must be 2-D if y is given, as elsewhere in scikit-learn: reshape it to (-1, 1)")
+        values = self._validate(X, reset=reset)
         _refuse_lengths_as_y(y, len(values))
-        return np.split(values, _ends(lengths, len(values))) if lengths is not None else [values]
+        return np.split(values, _split_points(lengths, len(values))) if lengths is not None else [values]
 
-    def _checked(self, X: Any, *, reset: bool) -> Array:
-        """One series as (T, D), NaN where missing; columns as in the fit."""
+    def _validate(self, X: Any, *, reset: bool) -> Array:
+        """One series as (T, D), NaN where missing, with the columns of the fit."""
         if _n_dimensions(X) == 1 and (reset or self.n_features_in_ == 1):
             X = as_array(X).reshape(-1, 1)
-        checked: Array = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
-        return checked
+        values: Array = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
+        return values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -218,8 +215,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         return tags
 
 
-def _several(X: Any) -> bool:
-    """A list of arrays is several series; lists of numbers within a list are the rows of one."""
+def _is_list_of_series(X: Any) -> bool:
+    """Whether X is a list of arrays. A list of lists of numbers is one series, given by rows."""
     if not isinstance(X, (list, tuple)):
         return False
     return any(np.ndim(part) == 2 or (np.ndim(part) == 1 and not isinstance(part, (list, tuple))) for part in X)
@@ -229,12 +226,12 @@ def _n_dimensions(X: Any) -> int:
     return np.ndim(X) if isinstance(X, (list, tuple)) else len(getattr(X, "shape", (0, 0)))
 
 
-def _ends(lengths: ArrayLike, total: int) -> IntArray:
-    """Where all series but the last end."""
+def _split_points(lengths: ArrayLike, total: int) -> IntArray:
+    """Indices at which concatenated series are split."""
     each = np.atleast_1d(np.asarray(lengths))
     if each.ndim != 1 or each.dtype.kind not in "iu" or each.size == 0 or each.min() < 1 or each.sum() != total:
-        got = f"{lengths!r}, which add up to {each.sum()}" if each.dtype.kind in "iuf" else repr(lengths)
-        raise ValueError(f"lengths must be whole numbers that add up to the {total} rows of X, got {got}")
+        got = f"{lengths!r}, which sum to {each.sum()}" if each.dtype.kind in "iuf" else repr(lengths)
+        raise ValueError(f"lengths must be positive integers that sum to the {total} rows of X, got {got}")
     return np.cumsum(each)[:-1]
 
 
@@ -245,18 +242,18 @@ def _refuse_lengths_as_y(y: Any, total: int) -> None:
     if values.ndim == 1 and values.dtype.kind in "iu" and len(values) < total and values.sum() == total:
         raise ValueError(
             f"the second argument is y, which is ignored, but {np.array2string(values, threshold=5)} looks like the "
-            "lengths of the series in X: write lengths=…, as in fit(X, lengths=lengths)"
+            "lengths of the series in X: pass them by keyword, as in fit(X, lengths=lengths)"
         )
 
 
-def _among_known(probabilities: FloatArray) -> FloatArray:
-    """Probabilities of the known states, given that it is one of them."""
+def _without_unseen(probabilities: FloatArray) -> FloatArray:
+    """Probabilities of the states of the fit, conditional on the state being one of them."""
     known = np.maximum(probabilities[:, :-1], TINY)
     return np.asarray(known / known.sum(axis=1, keepdims=True))
 
 
-def _matrices(values: FloatArray) -> FloatArray:
-    """Variances, (K,) or (K, D), or covariances, (K, D, D), as (K, D, D)."""
+def _covariance_matrices(values: FloatArray) -> FloatArray:
+    """(K, D, D): from variances, (K,) or (K, D), or covariances, (K, D, D)."""
     if values.ndim == 3:
         return values
     columns = values.reshape(len(values), -1)
