@@ -53,9 +53,15 @@ def assert_same(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
     assert (one.model, one.seed) == (other.model, other.seed)
     assert one.states.dtype == other.states.dtype
     np.testing.assert_array_equal(one.states, other.states)
-    for field, other_field in zip(map(np.asarray, one.data), map(np.asarray, other.data), strict=True):
+    for name in ("y", "offsets", "log_marginal", "missing"):
+        field, other_field = np.asarray(getattr(one.data, name)), np.asarray(getattr(other.data, name))
         assert field.dtype == other_field.dtype
         np.testing.assert_array_equal(field, other_field)
+    assert (one.data.with_past, one.data.workers) == (other.data.with_past, other.data.workers)
+    assert (one.data.conjugate is None) == (other.data.conjugate is None)
+    if one.data.conjugate is not None:
+        for array, other_array in zip(one.data.conjugate.compiled, other.data.conjugate.compiled, strict=True):
+            np.testing.assert_array_equal(array, other_array)
     assert list(one.traces) == list(other.traces)
     for name in one.traces:
         assert one.traces[name].dtype == other.traces[name].dtype

@@ -81,7 +81,7 @@ def some_data(emission, n=50, n_states=4, seed=0):
 
 
 def seen(emission, y):
-    return Model(emission).describe(y, np.array([0, len(y)])).seen
+    return Model(emission).describe(y, np.array([0, len(y)])).observations
 
 
 @every_family
