@@ -162,7 +162,7 @@ def test_a_finite_model_needs_at_least_one_state(n_states):
 
 
 def test_the_blocked_sampler_needs_a_finite_model():
-    assert_refused("needs finitely many", "FinitePrior(n_states=…)", sampler=ihmm.Blocked(), error=TypeError)
+    assert_refused("needs a finite model", "FinitePrior(n_states=…)", sampler=ihmm.Blocked(), error=TypeError)
 
 
 def test_a_path_must_not_visit_more_states_than_a_finite_model_has():
@@ -189,7 +189,7 @@ def test_the_sequence_that_is_too_short_is_named():
 def test_values_must_be_finite(model, bad):
     y = Y.copy()
     y[[3, 7]] = bad
-    assert_refused("expects finite values", "got 2 that are not", "first at t = 3", "write NaN", model=model, y=y)
+    assert_refused("expects finite values", "got 2 that are not", "first at t = 3", "use NaN", model=model, y=y)
     assert_refused("sequence 1: ", "first at t = 3", model=model, y=[Y, y])
 
 

@@ -8,6 +8,7 @@ import pytest
 import ihmm
 from ihmm import summaries
 from ihmm.emissions._angles import angle_fields
+from ihmm.trajectory import Trajectory
 
 OFFSETS = np.array([0, 4, 6])
 
@@ -130,7 +131,7 @@ def test_a_draw_without_a_state_has_nan_there():
     y = np.repeat([0.0, 8.0], 20) + np.random.default_rng(0).normal(0, 0.1, 40)
     two = ihmm.sample(model, y, draws=3, tune=5, chains=1, seed=1, init=np.repeat([0, 1], 20), progress=False)
     one = ihmm.sample(model, y, draws=1, tune=0, chains=1, seed=1, init=1, moves=(), progress=False)
-    draws = [*two, one.draws[0][0]._replace(states=np.zeros(40, np.int64))]
+    draws = [*two, one.draws[0][0]._replace(trajectory=Trajectory(np.zeros(40, np.int64)))]
     first = draws[3]
     draws[3] = first._replace(
         transitions=type(first.transitions)(np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.array([[0.9, 0.1]])),

@@ -300,7 +300,7 @@ def test_gaps_are_not_imputed(oscillators):
 def test_pictures_do_without_a_density_of_single_values(oscillators):
     plots = pytest.importorskip("ihmm.plots")
     plots.overview(oscillators[0].posterior_)
-    with pytest.raises(ValueError, match="a density that does not depend on the past"):
+    with pytest.raises(ValueError, match="a density that does not depend on past values"):
         plots.emissions(oscillators[0].posterior_)
 
 

@@ -280,7 +280,7 @@ def test_the_summary_has_moments_of_the_whole_mixture(posterior):
 def test_it_is_drawn_and_reported(posterior, tmp_path):
     ihmm.plots.overview(posterior)
     page = ihmm.report.write(posterior, tmp_path / "page.html")
-    assert "many components within states" in page.read_text("utf-8")
+    assert "large: many components" in page.read_text("utf-8")
 
 
 def test_rows_with_gaps_are_completed_by_the_component_they_belong_to():

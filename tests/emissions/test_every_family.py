@@ -222,7 +222,7 @@ def test_taking_and_joining_states_undo_each_other(emission):
 
 @one_number_a_step
 def test_two_columns_are_refused(emission):
-    with pytest.raises(ValueError, match=r"one (number|symbol|count) a step, shape \(T,\); got 2 columns"):
+    with pytest.raises(ValueError, match=r"one (number|symbol|count) per time step, shape \(T,\); got 2 columns"):
         emission.validate(np.zeros((5, 2)))
 
 

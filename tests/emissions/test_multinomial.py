@@ -105,7 +105,7 @@ def test_a_row_is_missing_altogether_or_not_at_all():
     y = np.array([[1, 2, 3], [np.nan] * 3, [0, 1, 0]])
     assert ihmm.Model(EMISSION).observe(y).missing.tolist() == [False, True, False]
     y[2, 1] = np.nan
-    with pytest.raises(ValueError, match=r"complete rows, got 1 .* \(first at t = 2\).* make the whole row NaN"):
+    with pytest.raises(ValueError, match=r"complete rows, got 1 .* \(first at t = 2\).* set the whole row to NaN"):
         ihmm.Model(EMISSION).observe(y)
 
 
