@@ -13,6 +13,7 @@ from ihmm.emissions import MultivariateNormal, Normal
 from ihmm.emissions._diagonal import DiagonalPhi
 from ihmm.emissions._full import FullPhi, cholesky, fill_averages, patterns, triangle
 from ihmm.store import _decode, _encode
+from ihmm.testing._evidence import Evidence
 from reference.verdicts import assert_follows, assert_mean
 
 QUICK = settings(max_examples=25, deadline=None, derandomize=True)
@@ -174,7 +175,7 @@ def test_monte_carlo_evidence_of_rows_with_missing_values_is_the_integral_over_t
 
     expected = np.log(integrate.quad(complete, -60, 60, points=[-1.0], epsabs=1e-12)[0])
     model = ihmm.Model(FULL)
-    found = ihmm.testing._Evidence(model, model.observe(y)).of((0, 0, 0))
+    found = Evidence(model, model.observe(y)).of((0, 0, 0))
     assert found == pytest.approx(expected, abs=0.01)
 
 
