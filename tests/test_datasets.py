@@ -1,4 +1,4 @@
-"""The ion channels and the text are as their descriptions say."""
+"""The ion channels and the text match their descriptions."""
 
 import hashlib
 import sys
@@ -10,7 +10,7 @@ import ihmm
 from ihmm.datasets import ALICE, SYMBOLS, alamethicin, alice, prepare_current
 
 
-def test_an_ion_channel_steps_between_neighbouring_levels():
+def test_an_ion_channel_moves_between_neighbouring_levels():
     recording = ihmm.datasets.ion_channel(length=100_000)
     assert np.abs(np.diff(recording.states)).max() == 1
     assert set(recording.states) == set(range(4))
@@ -26,7 +26,7 @@ def test_an_ion_channel_is_reproducible():
     np.testing.assert_array_equal(ihmm.datasets.ion_channel(50, seed=3).y, ihmm.datasets.ion_channel(50, seed=3).y)
 
 
-def test_an_alamethicin_channel_is_made_ready_as_the_paper_says():
+def test_an_alamethicin_channel_is_preprocessed_as_in_the_paper():
     recording = alamethicin()
     assert recording.y.shape == recording.states.shape == (2000,)
     assert recording.y.mean() == pytest.approx(0, abs=1e-9)
@@ -36,14 +36,14 @@ def test_an_alamethicin_channel_is_made_ready_as_the_paper_says():
     np.testing.assert_array_equal(recording.y, alamethicin().y)
 
 
-def test_an_alamethicin_channel_dwells_as_its_transitions_say():
+def test_the_transitions_of_an_alamethicin_channel():
     recording = alamethicin(length=20_000, seed=4)
     counts = np.zeros((4, 4))
     np.add.at(counts, (recording.states[:-1], recording.states[1:]), 1)
     np.testing.assert_allclose(counts / counts.sum(axis=1, keepdims=True), recording.transition, atol=0.01)
 
 
-def test_a_current_is_subsampled_cut_logged_and_normalised():
+def test_a_current_is_subsampled_truncated_logged_and_standardised():
     rng = np.random.default_rng(0)
     current = np.exp(rng.standard_normal(1000))
     logs = np.log(current[:500:5])
@@ -58,12 +58,12 @@ def test_a_current_is_subsampled_cut_logged_and_normalised():
         ([[1.0, 2.0, 3.0]], "one series"),
     ],
 )
-def test_a_current_that_cannot_be_made_ready_is_refused(current, message):
+def test_an_invalid_current_is_refused(current, message):
     with pytest.raises(ValueError, match=message):
         prepare_current(current, every=1, length=3)
 
 
-def test_alice_is_a_thousand_letters_and_four_thousand_more():
+def test_alice_has_1000_training_and_4000_test_characters():
     pytest.importorskip("arpabo")
     text = alice()
     assert (len(text.train), len(text.test)) == (1000, 4000)
@@ -76,13 +76,13 @@ def test_alice_is_a_thousand_letters_and_four_thousand_more():
     ("text", "message"),
     [("It was the best of times", "Alice was beginning"), ("Alice was beginning to", "SHA-256 0341")],
 )
-def test_a_text_that_is_not_alice_is_refused(tmp_path, text, message):
+def test_another_text_is_refused(tmp_path, text, message):
     (tmp_path / "text.txt").write_text(text)
     with pytest.raises(ValueError, match=message):
         alice(tmp_path / "text.txt")
 
 
-def test_without_a_text_the_message_says_where_to_get_one(monkeypatch):
+def test_without_arpabo_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "arpabo", None)
     with pytest.raises(ImportError, match=r"ihmm\[paper\]"):
         alice()

@@ -180,7 +180,7 @@ def test_a_series_needs_two_steps(model, y, steps):
 
 
 def test_the_sequence_that_is_too_short_is_named():
-    assert_refused("sequence 1 has 1 step(s)", "drop shorter ones", y=[Y, Y[:1]])
+    assert_refused("sequence 1 has 1 step(s)", "remove shorter ones", y=[Y, Y[:1]])
     assert_refused("sequence 2 has 0 step(s)", y=[Y, Y, Y[:0]])
 
 
@@ -207,7 +207,7 @@ def test_one_symbol_a_step():
 
 @pytest.mark.parametrize("y", [["a", "b"], np.array(["x", "y"]), ["a", None], np.array([1j, 2j])])
 def test_series_must_hold_numbers(y):
-    assert_refused("must hold numbers", "code symbols as integers", y=y, error=TypeError)
+    assert_refused("must contain numbers", "encode symbols as integers", y=y, error=TypeError)
 
 
 @pytest.mark.parametrize("bad", [-1, 3, 100])

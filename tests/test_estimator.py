@@ -13,7 +13,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ihmm
 from ihmm import InfiniteHMM
-from ihmm.emissions.choose import choose
 
 QUICK = {"draws": 30, "tune": 30, "chains": 1, "random_state": 0}
 
@@ -260,74 +259,6 @@ def test_stickiness(sticky):
 def test_stickiness_out_of_range(sticky):
     with pytest.raises(ValueError, match="sticky"):
         quick(sticky=sticky).fit(series(60))
-
-
-# The choice of an emission
-
-
-@pytest.mark.parametrize(
-    ("values", "family"),
-    [
-        (np.random.default_rng(0).normal(size=50), ihmm.Normal),
-        (np.random.default_rng(0).integers(4, size=50), ihmm.Categorical),
-        (np.random.default_rng(0).integers(2, size=50).astype(bool), ihmm.Categorical),
-        (np.random.default_rng(0).poisson(30, 50), ihmm.Poisson),
-        (np.where(np.arange(50) == 3, np.nan, 2.0), ihmm.Categorical),
-        (-np.random.default_rng(0).poisson(30, 50), ihmm.Normal),
-        (np.random.default_rng(0).normal(size=(50, 2)), ihmm.MultivariateNormal),
-        (np.random.default_rng(0).integers(4, size=(50, 2)), ihmm.MultivariateNormal),
-    ],
-)
-def test_the_family_is_chosen_from_the_data(values, family):
-    assert type(choose("auto", values.reshape(50, -1))) is family
-
-
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_priors_scale_with_the_data(scale):
-    y = scale * np.random.default_rng(0).normal(3, 2, (500, 1))
-    emission = choose("normal", y)
-    assert emission.mean == pytest.approx(y.mean())
-    assert emission.rate == pytest.approx(0.1 * y.var())
-    model = quick().fit(scale * series())
-    assert model.n_states_ == 2
-
-
-def test_a_constant_series_has_one_state():
-    assert quick(emission="normal").fit(np.full(30, 5.5)).n_states_ == 1
-    assert quick(emission="normal").fit(np.zeros(30)).n_states_ == 1
-
-
-def test_many_columns_have_a_diagonal_covariance():
-    assert choose("auto", np.random.default_rng(0).normal(size=(50, 21))).covariance == "diagonal"
-    assert choose("auto", np.random.default_rng(0).normal(size=(50, 20))).covariance == "full"
-
-
-def test_an_emission_instance_is_used_unchanged():
-    emission = ihmm.Normal(mean=1.0)
-    assert quick(emission=emission).fit(series(60)).emission_ is emission
-
-
-@pytest.mark.parametrize("name", ["gaussian", "Normal", ""])
-def test_unknown_families_are_refused(name):
-    with pytest.raises(ValueError, match=r"emission .* must be one of 'auto', 'normal', 'categorical', 'poisson'"):
-        quick(emission=name).fit(series(60))
-
-
-@pytest.mark.parametrize("name", ["poisson", "categorical"])
-def test_univariate_families_refuse_several_columns(name):
-    with pytest.raises(ValueError, match="takes one column, got 2"):
-        quick(emission=name).fit(np.ones((30, 2)))
-
-
-def test_multinomial_needs_several_columns():
-    with pytest.raises(ValueError, match="two columns or more"):
-        quick(emission="multinomial").fit(np.ones(30))
-
-
-def test_simulated_rows_of_counts_have_the_median_total():
-    X = np.random.default_rng(0).multinomial(17, [0.2, 0.3, 0.5], 40)
-    fitted = quick(emission="multinomial").fit(X)
-    assert (fitted.forecast(5).y.sum(axis=2) == 17).all()
 
 
 # With scikit-learn's tools

@@ -1,4 +1,4 @@
-"""What can be handed in as a series, and what becomes of missing values."""
+"""Supported types of series, and missing values."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ SERIES = {
 
 
 @pytest.mark.parametrize("kind", SERIES)
-def test_a_series_of_any_kind_with_a_gap(kind):
+def test_a_series_of_any_type_with_a_missing_value(kind):
     sequences = Sequences.of(SERIES[kind])
     assert sequences.values[[0, 2]].tolist() == [1.0, 3.0]
     assert np.isfinite(sequences.values).all()
@@ -34,19 +34,19 @@ def test_a_series_of_any_kind_with_a_gap(kind):
 
 
 @pytest.mark.parametrize("kind", SERIES)
-def test_several_of_them(kind):
+def test_several_series(kind):
     sequences = Sequences.of([SERIES[kind], SERIES["array"]])
     assert sequences.lengths.tolist() == [3, 3]
     assert sequences.missing.tolist() == [False, True, False] * 2
 
 
-def test_the_callers_array_is_left_alone():
+def test_the_input_is_not_modified():
     y = np.array(GAPPY)
     Sequences.of(y)
     np.testing.assert_array_equal(y, GAPPY)
 
 
-def test_without_gaps_there_is_no_mask():
+def test_without_missing_values_there_is_no_mask():
     assert Sequences.of([1.0, 2.0]).missing is None
     assert Sequences.of([1, 2]).missing is None
 
@@ -58,20 +58,20 @@ def test_only_rows_without_any_value_are_missing():
     np.testing.assert_array_equal(sequences.values[0], [1.0, np.nan])
 
 
-def test_nothing_but_gaps_is_refused():
+def test_a_series_without_observed_values_is_refused():
     with pytest.raises(ValueError, match="every value is missing"):
         ihmm.Model(ihmm.Normal()).observe([np.nan, np.nan])
 
 
-def test_a_sequence_of_gaps_beside_another_is_fine():
+def test_one_of_several_sequences_may_have_no_observed_values():
     data = ihmm.Model(ihmm.Categorical(3)).observe([[np.nan, np.nan], [0.0, 2.0]])
     assert data.missing.tolist() == [True, True, False, False]
     assert data.y.dtype == np.int64
     assert data.log_marginal[:2].tolist() == [0, 0]
 
 
-def test_words_are_refused():
-    with pytest.raises(TypeError, match="code symbols as integers"):
+def test_strings_are_refused():
+    with pytest.raises(TypeError, match="encode symbols as integers"):
         Sequences.of(["a", "b"])
-    with pytest.raises(TypeError, match="must hold numbers"):
+    with pytest.raises(TypeError, match="must contain numbers"):
         Sequences.of(np.array([1, "b"], object))

@@ -1,4 +1,4 @@
-"""Argument checks, and the sentences users read when one fails: what was expected, what came, what to do."""
+"""Argument checks, with messages that state what was expected and what was passed."""
 
 import math
 from numbers import Integral, Real
@@ -8,7 +8,7 @@ import numpy as np
 
 from ihmm._typing import IntArray
 
-# Emissions that go by a name: here, so that the command line knows them without importing them
+# Names of emissions; defined here so that the command line does not have to import them
 EMISSIONS = (
     "auto",
     "normal",
@@ -52,14 +52,15 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def steps(values: Any, total: int) -> IntArray:
+    """Indices of steps, as integers."""
     index = np.asarray(values)
-    whole = index.dtype.kind in "iu" or (index.dtype.kind == "f" and bool(np.all(index == np.floor(index))))
-    if index.ndim != 1 or not whole or (index.size and not (index.min() >= 0 and index.max() < total)):
+    integral = index.dtype.kind in "iu" or (index.dtype.kind == "f" and bool(np.all(index == np.floor(index))))
+    if index.ndim != 1 or not integral or (index.size and not (index.min() >= 0 and index.max() < total)):
         raise ValueError(f"steps must be a list of whole numbers from 0 to {total - 1}, got {values!r}")
     return index.astype(np.int64)
 
 
-def _real(name: str, value: Any, expected: str, holds: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or not holds(value):
+def _real(name: str, value: Any, expected: str, condition: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or not condition(value):
         raise ValueError(f"{name} must be {expected}, got {value!r}")
     return float(value)

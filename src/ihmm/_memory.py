@@ -1,19 +1,19 @@
-"""Memory that is used over and over."""
+"""Settings of the memory allocator."""
 
 import ctypes
 from contextlib import suppress
 from functools import cache
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 
 
 @cache
 def keep_memory() -> None:
-    """Have the allocator of this process keep what is freed, up to 256 MB, instead of giving it back to the system.
+    """Let the allocator of this process keep up to 256 MB of freed memory instead of returning it to the system.
 
-    A pass takes and frees the same few arrays in every sweep. To get them anew, page by page, takes up to a third of
-    its time, more if threads have to wait for each other meanwhile, and twice its time in the workers of Dask, which
-    give everything back at once.
+    A sampler allocates and frees the same arrays in every sweep. Allocating their pages again takes up to a third of
+    its run time, more if threads contend for it, and twice its run time in Dask workers, which return freed memory at
+    once.
     """
     with suppress(OSError, AttributeError):  # not on Linux
         allocator = ctypes.CDLL("libc.so.6")

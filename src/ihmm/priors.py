@@ -1,7 +1,7 @@
-"""Priors on the transitions: frozen values, checked when they are made.
+"""Priors on the transitions, validated on construction.
 
 T15 §2.2 with the parametrisation of Fox et al.: γ, the total mass c = α + κ of every row, and ρ = κ/(α+κ).
-A number fixes a quantity, a prior lets it be resampled.
+A number fixes a hyperparameter; a prior means that it is resampled.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ihmm import _checks
 
 @dataclass(frozen=True)
 class GammaPrior:
-    """Gamma(shape, rate): mean shape/rate."""
+    """Gamma(shape, rate), with mean shape/rate."""
 
     shape: float = 1.0
     rate: float = 1.0
@@ -28,7 +28,7 @@ class GammaPrior:
 
 @dataclass(frozen=True)
 class BetaPrior:
-    """Beta(a, b): mean a/(a+b)."""
+    """Beta(a, b), with mean a/(a+b)."""
 
     a: float = 1.0
     b: float = 1.0
@@ -44,17 +44,17 @@ class BetaPrior:
 
 @dataclass(frozen=True)
 class HDPPrior:
-    """The hierarchical Dirichlet process over transitions: infinitely many states.
+    """Hierarchical Dirichlet process prior on the transitions, with infinitely many states.
 
     Parameters
     ----------
     gamma
-        Concentration γ of the shared weights β ~ GEM(γ): large values, many states.
+        Concentration γ of the shared weights β ~ GEM(γ). Large values favour many states.
     concentration
-        Total mass c = α + κ of every row: large values, rows alike.
+        Total mass c = α + κ of every row. Large values favour similar rows.
     stickiness
-        ρ = κ/(α + κ), the share of a row's mass tied to its own state. 0 is the plain iHMM; a
-        `BetaPrior` makes it the sticky iHMM with ρ resampled.
+        ρ = κ/(α + κ), the share of the mass of a row on self-transitions. 0 gives the iHMM without stickiness, a
+        `BetaPrior` the sticky iHMM with ρ resampled.
     """
 
     gamma: float | GammaPrior = GammaPrior()
@@ -67,16 +67,16 @@ class HDPPrior:
 
 @dataclass(frozen=True)
 class FinitePrior:
-    """The finite hierarchical hidden Markov model (T15 §2.1): at most `n_states` states, some of which may stay empty.
+    """Finite hierarchical prior (T15 §2.1): at most `n_states` states, some of which may be unused.
 
-    β ~ Dirichlet(γ/L, …, γ/L) with L = `n_states`, rows as in `HDPPrior`. As L grows this becomes the infinite model.
+    β ~ Dirichlet(γ/L, …, γ/L) with L = `n_states`, rows as in `HDPPrior`. The limit L → ∞ is the infinite model.
 
     Parameters
     ----------
     n_states
-        L, the number of states there are.
+        L, the number of states.
     gamma
-        Concentration of β. None fixes β = (1/L, …, 1/L): the ordinary Bayesian hidden Markov model, whose rows are
+        Concentration of β. None fixes β = (1/L, …, 1/L): the standard Bayesian hidden Markov model, whose rows are
         Dirichlet(c/L, …, c/L) if `stickiness` is 0.
     concentration, stickiness
         As in `HDPPrior`.
@@ -95,6 +95,6 @@ class FinitePrior:
 def _check_quantities(gamma: Any, concentration: Any, stickiness: Any) -> None:
     for name, value in (("gamma", gamma), ("concentration", concentration)):
         if not isinstance(value, GammaPrior):
-            _checks.positive(f"{name} (a number fixes it, a GammaPrior lets it be resampled)", value)
+            _checks.positive(f"{name} (a number, or a GammaPrior to resample it)", value)
     if not isinstance(stickiness, BetaPrior):
-        _checks.fraction("stickiness (a number fixes it, a BetaPrior lets it be resampled)", stickiness)
+        _checks.fraction("stickiness (a number, or a BetaPrior to resample it)", stickiness)

@@ -1,4 +1,4 @@
-"""Raw series → one flat array and the lengths of the sequences in it, or an error that says what is wrong."""
+"""Conversion of user input to one concatenated array and the lengths of its sequences, with validation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ from ihmm._typing import Array, BoolArray, IntArray
 
 @dataclass(frozen=True)
 class Sequences:
-    """Several series laid end to end: `values` is (total T,) or (total T, D), `lengths` tells them apart.
+    """Concatenated sequences: `values` is (total T,) or (total T, D), `lengths` has the length of each sequence.
 
-    `missing` marks the steps at which every value was NaN, None if there are none; another step's values stand there.
+    `missing` marks the steps at which all values were NaN, or is None if there are none. In `values`, these steps have
+    a placeholder, the values of another step.
     """
 
     values: Array
@@ -22,7 +23,7 @@ class Sequences:
 
     @classmethod
     def of(cls, y: Any, *, shortest: int = 2) -> "Sequences":
-        """Read one series, (T,) or (T, D), or a list of them, each of at least `shortest` steps."""
+        """Convert one series, (T,) or (T, D), or a list of series, each with at least `shortest` steps."""
         if isinstance(y, Sequences):
             return y
         series = [_as_series(part, i, shortest) for i, part in enumerate(_parts(y))]
@@ -30,31 +31,31 @@ class Sequences:
             raise ValueError("expected a series or a list of series, got an empty list")
         widths = {part.shape[1:] for part in series}
         if len(widths) > 1:
-            found = ", ".join(f"sequence {i} has {_width(part)}" for i, part in enumerate(series[:5]))
-            raise ValueError(f"all sequences need the same number of columns: {found}")
+            found = ", ".join(f"sequence {i} has {_describe_shape(part)}" for i, part in enumerate(series[:5]))
+            raise ValueError(f"all sequences must have the same number of columns: {found}")
         values = np.concatenate(series)
         return cls(values, np.array([len(part) for part in series], dtype=np.int64), _fill_missing(values))
 
     @property
     def offsets(self) -> IntArray:
-        """Where each sequence starts, and the total length at the end."""
+        """Start of each sequence, followed by the total length."""
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
 
 def _parts(y: Any) -> Sequence[Any]:
-    """A list whose members are series themselves is several sequences; anything else is one."""
+    """A list that contains series is several sequences; anything else is one."""
     if isinstance(y, (list, tuple)) and any(np.ndim(part) > 0 for part in y):
         return y
     return [y]
 
 
 def _fill_missing(values: Array) -> BoolArray | None:
-    """Which steps have no value at all; the first step that has one stands in for them, in place."""
+    """Mark the steps without any value and overwrite them, in place, with the first step that has one."""
     if values.dtype.kind != "f":
         return None
     missing: BoolArray = np.asarray(np.isnan(values).reshape(len(values), -1).all(axis=1))
     if missing.all():
-        raise ValueError("there is nothing to learn from: every value is missing (NaN)")
+        raise ValueError("every value is missing (NaN); at least one observed value is needed")
     if not missing.any():
         return None
     values[missing] = values[np.argmin(missing)]
@@ -68,13 +69,13 @@ def _as_series(part: Any, index: int, shortest: int) -> Array:
     except ValueError as error:
         raise ValueError(f"{name} is not an array of shape (T,) or (T, D): {error}") from error
     if values.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold numbers, got dtype {values.dtype}; code symbols as integers 0, 1, 2, …")
+        raise TypeError(f"{name} must contain numbers, got dtype {values.dtype}; encode symbols as integers 0, 1, 2, …")
     if values.ndim not in (1, 2):
         raise ValueError(f"{name} must have shape (T,) or (T, D), got {values.shape}; pass several series as a list")
     if len(values) < shortest:
         raise ValueError(
             f"{name} has {len(values)} step(s) (n_samples = {len(values)}); "
-            f"a series needs at least {shortest}, drop shorter ones"
+            f"a series needs at least {shortest}; remove shorter ones"
         )
     if values.ndim == 2 and values.shape[1] == 0:
         raise ValueError(f"{name} has no columns (shape {values.shape})")
@@ -82,19 +83,19 @@ def _as_series(part: Any, index: int, shortest: int) -> Array:
 
 
 def as_array(part: Any) -> Array:
-    """An array, list, or a series or frame of pandas or polars; masked values, None and NA become NaN."""
+    """Convert an array, a list, or a pandas or polars series or data frame; masked values, None and NA become NaN."""
     if isinstance(part, np.ma.MaskedArray):
         return np.ma.filled(part.astype(np.float64), np.nan)
     values = np.asarray(part)
     if values.dtype != object:
         return values
-    if hasattr(part, "isna"):  # pandas: columns with NA, or of several types
+    if hasattr(part, "isna"):  # pandas columns with NA or of mixed types
         return np.asarray(part.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
-        return values  # not numbers: the caller says so
+        return values  # not numeric: the caller raises an error
 
 
-def _width(part: Array) -> str:
+def _describe_shape(part: Array) -> str:
     return "shape (T,)" if part.ndim == 1 else f"shape (T, {part.shape[1]})"

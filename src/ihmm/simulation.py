@@ -1,4 +1,4 @@
-"""Draws from the model: everything unknown from the prior, and observations given it."""
+"""Simulation from the model: parameters and states from the prior, and observations given them."""
 
 from typing import NamedTuple
 
@@ -14,16 +14,16 @@ from ihmm.trajectory import Trajectory
 
 
 class Simulated(NamedTuple):
-    """A draw from the prior and the observations that go with it, one array a sequence."""
+    """A draw from the prior and simulated observations, one array per sequence."""
 
     y: list[Array]
     draw: Draw
 
 
 def simulate(model: Model, lengths: int | list[int], seed: int | np.random.Generator | None = None) -> Simulated:
-    """Draw hyperparameters, transitions, emission parameters, paths and observations from the model.
+    """Simulate hyperparameters, transitions, emission parameters, states and observations.
 
-    States are numbered in order of appearance, and only those visited are in the draw.
+    States are numbered in order of appearance; the draw has only those that are visited.
     """
     rng = np.random.default_rng(seed)
     sizes = [count("length", n) for n in ([lengths] if isinstance(lengths, int) else lengths)]
@@ -33,7 +33,7 @@ def simulate(model: Model, lengths: int | list[int], seed: int | np.random.Gener
 
 
 def draw_observations(rng: np.random.Generator, model: Model, draw: Draw, begin: IntArray) -> Array:
-    """y given everything else. Where densities depend on the past, it is forgotten at the steps `begin`."""
+    """Simulate y given everything else. Emissions that depend on the past start anew at the steps `begin`."""
     emission, states, phi = model.emission, draw.states, draw.phi
     if draw.components is not None:
         return emission.sample_given(rng, states, draw.components, phi)  # type: ignore[attr-defined, no-any-return]
@@ -43,14 +43,14 @@ def draw_observations(rng: np.random.Generator, model: Model, draw: Draw, begin:
 
 
 def draw_prior(rng: np.random.Generator, model: Model, lengths: list[int]) -> Draw:
-    """One draw of everything but the observations."""
+    """A draw of everything except the observations."""
     hyper = draw_hyper(rng, model)
-    beta, states = draw_path(rng, model.prior, hyper, lengths)
+    beta, states = draw_states(rng, model.prior, hyper, lengths)
     n_states = len(beta) - 1
-    # Given the path, β and the hyperparameters, π is Dirichlet; φ does not depend on the path
+    # Given states, β and hyperparameters, the rows of π are Dirichlet; φ does not depend on the states
     counts = np.zeros((n_states + 1, n_states))
-    for path in np.split(states, np.cumsum(lengths)[:-1]):
-        np.add.at(counts, (np.append(0, path[:-1] + 1), path), 1)
+    for sequence in np.split(states, np.cumsum(lengths)[:-1]):
+        np.add.at(counts, (np.append(0, sequence[:-1] + 1), sequence), 1)
     concentration = np.vstack([hyper.concentration * beta, np.tile(hyper.alpha * beta, (n_states, 1))])
     concentration[1:, :-1] += hyper.kappa * np.eye(n_states)
     concentration[:, :-1] += counts
@@ -60,6 +60,7 @@ def draw_prior(rng: np.random.Generator, model: Model, lengths: list[int]) -> Dr
 
 
 def draw_hyper(rng: np.random.Generator, model: Model) -> Hyper:
+    """Hyperparameters from their priors."""
     prior = model.prior
 
     def value(quantity: float | GammaPrior | BetaPrior | None) -> float:
@@ -74,14 +75,16 @@ def draw_hyper(rng: np.random.Generator, model: Model) -> Hyper:
     return Hyper(value(prior.gamma), value(prior.concentration), value(prior.stickiness))
 
 
-def draw_path(rng: np.random.Generator, prior: Prior, hyper: Hyper, lengths: list[int]) -> tuple[FloatArray, IntArray]:
-    """Paths with π integrated out: every row is a Pólya urn over β, whose stick is broken when a draw needs it.
+def draw_states(
+    rng: np.random.Generator, prior: Prior, hyper: Hyper, lengths: list[int]
+) -> tuple[FloatArray, IntArray]:
+    """β and the states with π integrated out: every row is a Pólya urn over β, whose stick is broken as needed.
 
-    A customer of row j sits at an old transition in proportion to its count, follows the self bias with mass κ, or
-    asks β with mass α. When such a draw hits β's leftover, the state it finds there has a size-biased share of it.
+    A transition from state j repeats an earlier one in proportion to its count, is a self-transition with mass κ, or is
+    drawn from β with mass α. If it falls into the remainder of β, the new state gets a size-biased share of that.
     """
     beta: list[float] = []
-    leftover = 1.0
+    remainder = 1.0
     urns: dict[int, list[int]] = {}
     states = []
     for length in lengths:
@@ -97,18 +100,18 @@ def draw_path(rng: np.random.Generator, prior: Prior, hyper: Hyper, lengths: lis
             else:
                 state = int(np.searchsorted(np.cumsum(beta), rng.random(), side="right")) if beta else 0
                 if state == len(beta) and (not isinstance(prior, FinitePrior) or state < prior.n_states):
-                    part = draw_share(rng, prior, hyper.gamma, len(beta))
-                    beta.append(leftover * part)
-                    leftover *= 1 - part
+                    share = draw_share(rng, prior, hyper.gamma, len(beta))
+                    beta.append(remainder * share)
+                    remainder *= 1 - share
                 state = min(state, len(beta) - 1)
             urn.append(state)
             states.append(state)
             previous = state
-    return np.maximum(np.append(beta, leftover), FLOOR), np.array(states, dtype=np.int64)
+    return np.maximum(np.append(beta, remainder), FLOOR), np.array(states, dtype=np.int64)
 
 
 def draw_share(rng: np.random.Generator, prior: Prior, gamma: float, n_visited: int) -> float:
-    """The share of β's leftover that a state picked from it has: Beta(1, γ), or its like among finitely many."""
+    """Share of the remainder of β that a new state gets: Beta(1, γ), or its counterpart for finitely many states."""
     if not isinstance(prior, FinitePrior):
         return float(rng.beta(1, gamma))
     others = prior.n_states - n_visited - 1

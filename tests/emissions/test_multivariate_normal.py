@@ -15,6 +15,7 @@ from ihmm.emissions._full import FullPhi, fill_averages, patterns
 from ihmm.emissions._matrices import cholesky, triangle
 from ihmm.store.encoding import decode as _decode
 from ihmm.store.encoding import encode as _encode
+from ihmm.testing._evidence import Evidence
 from reference.verdicts import assert_follows, assert_mean
 
 QUICK = settings(max_examples=25, deadline=None, derandomize=True)
@@ -176,7 +177,7 @@ def test_monte_carlo_evidence_of_rows_with_missing_values_is_the_integral_over_t
 
     expected = np.log(integrate.quad(complete, -60, 60, points=[-1.0], epsabs=1e-12)[0])
     model = ihmm.Model(FULL)
-    found = ihmm.testing._Evidence(model, model.observe(y)).of((0, 0, 0))
+    found = Evidence(model, model.observe(y)).of((0, 0, 0))
     assert found == pytest.approx(expected, abs=0.01)
 
 

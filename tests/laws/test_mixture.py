@@ -7,17 +7,10 @@ from scipy import stats
 import ihmm
 import ihmm.gibbs
 from ihmm.emissions import dp_mixture
-from ihmm.testing import (
-    BURN_IN,
-    _blocks,
-    _MixtureEvidence,
-    canonical,
-    compare,
-    geweke,
-    log_path_probability,
-    partition_test,
-    set_partitions,
-)
+from ihmm.testing import canonical, compare, geweke, log_path_probability, partition_test, set_partitions
+from ihmm.testing._evidence import MixtureEvidence
+from ihmm.testing._partition_test import BURN_IN
+from ihmm.testing._partitions import blocks_of
 from reference.cases import ALARM, EMISSIONS, FINITE_PRIORS, PRIORS
 
 pytestmark = pytest.mark.law
@@ -33,9 +26,9 @@ def both_partitions(n):
     """All set partitions into states, and of every state into components."""
     for states in set_partitions(n):
         seats = [()]
-        for block in _blocks(states).values():
+        for block in blocks_of(states).values():
             seats = [(*before, *own) for before in seats for own in set_partitions(len(block))]
-        order = np.argsort([t for block in _blocks(states).values() for t in block])
+        order = np.argsort([t for block in blocks_of(states).values() for t in block])
         for seat in seats:
             yield states, tuple(np.array(seat)[order].tolist())
 
@@ -51,7 +44,7 @@ def named(draw):
 def joint_test(model, y, sampler, sweeps=1500, seed=0):
     """How often the chain visits each pair of partitions, against the exact posterior."""
     data = model.observe(y)
-    evidence = _MixtureEvidence(model, data)
+    evidence = MixtureEvidence(model, data)
     pairs = list(both_partitions(len(y)))
     log_weight = np.array(
         [log_path_probability(model.prior, np.array(s), data.offsets) + evidence.of_components(s, z) for s, z in pairs]

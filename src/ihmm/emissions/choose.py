@@ -1,4 +1,4 @@
-"""A family for data nobody has said anything about, with a prior on the scale of the data."""
+"""Default emissions, chosen from the data, with priors on the scale of the data."""
 
 import numpy as np
 
@@ -16,29 +16,33 @@ from ihmm.emissions.poisson import Poisson
 from ihmm.emissions.student_t import StudentT
 from ihmm.emissions.von_mises import VonMises
 
-MOST_SYMBOLS = 10  # whole numbers below this are taken for symbols, others for counts
-MOST_CORRELATED = 20  # columns up to which correlations within a state are learned
-LEAST_NOISE = 1e-10  # of an autoregression, as a share of the variance of the whole series
-QUARTILES = 1.349  # how far apart they are, in standard deviations of a normal
-WITHIN = 0.1  # variance expected within a state, as a share of the variance of the whole series
+MAX_SYMBOLS = 10  # integers below this are treated as symbols, larger ones as counts
+MAX_CORRELATED = 20  # columns up to which covariances are full
+MIN_NOISE = 1e-10  # of an autoregression, relative to the variance of the series
+INTERQUARTILE_RANGE = 1.349  # of a standard normal distribution
+WITHIN = 0.1  # expected variance within a state, relative to the variance of the series
 
 
 def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
-    """The emission itself, or one of the named family with a prior that suits `values`, (T, D), NaN where missing.
+    """The emission itself if it is an instance, else the named family with a prior that fits `values`.
 
-    ``"auto"`` takes several columns, and anything with fractions, for normal; whole numbers from 0 to 9 for symbols,
-    and larger ones for counts. ``"student-t"``, for outliers, and ``"von-mises"``, for angles in radians, must be asked
-    for.
+    `values` is (T, D), NaN where missing. ``"auto"`` chooses normal for several columns or fractional values,
+    categorical for integers from 0 to 9, and Poisson for larger counts. Other families are not chosen automatically.
 
-    The priors are weakly informative. Normal: means centred at that of the series, spread as the series is; variances
-    a tenth of the series' on average, InvGamma(2, ·). Several columns: the same for each of them, with correlations
-    for up to 20. Student t, with 4 degrees of freedom: as normal, but on the scale of the quartiles, which outliers do
-    not move. Von Mises: all directions equally likely, concentrations exponential of mean 20. Poisson: rates
-    Gamma(1, 1/mean). Categorical, Bernoulli and Multinomial: all probabilities equally likely; the total of simulated
-    rows of counts is the median of those seen. Autoregressive, of the given `order`: noise as that of one
-    autoregression for the whole series on average, coefficients about 0 and around 1 in size for columns of equal
-    spread, levels spread as the series is. Mixture: a `DPMixture` of normals with the priors above. ``"auto"`` takes a
-    normal, a categorical or a Poisson.
+    The priors are weakly informative:
+
+    - Normal: means centred at the mean of the series, with its variance; variances InvGamma(2, ·), on average a tenth
+      of that of the series. Several columns: the same for each of them, with full covariances for up to 20.
+    - Student t, with 4 degrees of freedom: as normal, but on the scale of the interquartile range, which is robust to
+      outliers.
+    - Von Mises: uniform mean directions, exponential concentrations with mean 20.
+    - Poisson: rates Gamma(1, 1/mean).
+    - Categorical, Bernoulli, Multinomial: uniform probabilities. The total of simulated rows of counts is the median of
+      the observed totals.
+    - Autoregressive, of the given `order`: noise variances on average that of a single autoregression for the whole
+      series; coefficients centred at 0, of order 1 for columns with equal variance; intercepts with the variance of the
+      series.
+    - Mixture: a `DPMixture` of normals with the priors above.
     """
     if not isinstance(emission, str):
         return emission
@@ -58,8 +62,8 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
         return DPMixture(_normal(observed))
     if observed.shape[1] != 1:
         raise ValueError(
-            f'emission="{name}" takes one column, got {observed.shape[1]}; use "normal", or an instance '
-            "(ihmm.Independent for columns of several kinds)"
+            f'emission="{name}" takes one column, got {observed.shape[1]}; use "normal", or an emission instance '
+            "(ihmm.Independent for columns of different types)"
         )
     if name == "poisson":
         mean = float(np.nanmean(observed))
@@ -73,10 +77,10 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
 
 def _guess(values: Array) -> str:
     observed = values[~np.isnan(values)] if values.dtype.kind == "f" else values.ravel()
-    whole = values.shape[1] == 1 and bool(np.all(observed == np.floor(observed))) and observed.min() >= 0
-    if not whole:
+    counts = values.shape[1] == 1 and bool(np.all(observed == np.floor(observed))) and observed.min() >= 0
+    if not counts:
         return "normal"
-    return "categorical" if observed.max() < MOST_SYMBOLS else "poisson"
+    return "categorical" if observed.max() < MAX_SYMBOLS else "poisson"
 
 
 def _moments(values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -92,7 +96,7 @@ def _autoregressive(values: FloatArray, order: int) -> Emission:
     y, past = rows[~unknown, -size:], rows[~unknown, :-size]
     residual = y - past @ np.linalg.lstsq(past, y)[0]
     noise = np.square(residual).sum(axis=0) / max(len(y) - past.shape[1], 1)
-    noise = np.where(np.ptp(y, axis=0) > 0, np.clip(noise, LEAST_NOISE, 1), 1.0) if len(y) else np.ones(size)
+    noise = np.where(np.ptp(y, axis=0) > 0, np.clip(noise, MIN_NOISE, 1), 1.0) if len(y) else np.ones(size)
     least = float(noise.min())
     return Autoregressive(
         order,
@@ -114,7 +118,7 @@ def _normal(values: FloatArray) -> Emission:
         mean=tuple(mean.tolist()),
         strength=WITHIN,
         scale=tuple(within.tolist()),
-        covariance="full" if values.shape[1] <= MOST_CORRELATED else "diagonal",
+        covariance="full" if values.shape[1] <= MAX_CORRELATED else "diagonal",
     )
 
 
@@ -128,11 +132,11 @@ def _multinomial(values: FloatArray) -> Emission:
 
 def _student_t(values: FloatArray) -> StudentT:
     low, middle, high = np.nanquantile(values, (0.25, 0.5, 0.75))
-    variance = ((high - low) / QUARTILES) ** 2 if high > low else np.nanvar(values)
+    variance = ((high - low) / INTERQUARTILE_RANGE) ** 2 if high > low else np.nanvar(values)
     within = WITHIN * _positive(np.asarray(variance), middle)
     return StudentT(mean=float(middle), strength=WITHIN, shape=2.0, rate=float(within))
 
 
 def _positive(variance: FloatArray, mean: FloatArray) -> FloatArray:
-    """The variance, or something small in its place where a column is constant."""
+    """The variance, or a small positive number where a column is constant."""
     return np.where(variance > 0, variance, np.maximum(np.square(mean), 1.0) * 1e-6)

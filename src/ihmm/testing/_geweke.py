@@ -1,0 +1,126 @@
+"""Geweke's joint distribution test."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ihmm import _checks
+from ihmm._typing import BoolArray, FloatArray
+from ihmm.data import Data
+from ihmm.emissions._parameters import fields
+from ihmm.gibbs import sweep
+from ihmm.model import Draw, Model
+from ihmm.moves import Move
+from ihmm.samplers import ParticleGibbs, Sampler
+from ihmm.simulation import draw_observations, draw_prior
+from ihmm.testing._law_test import LawTest, compare
+
+
+def geweke(
+    model: Model,
+    lengths: list[int],
+    sampler: Sampler | None = None,
+    *,
+    moves: Sequence[Move] = (),
+    sweeps: int = 20_000,
+    seed: int = 0,
+    missing: BoolArray | None = None,
+    functionals: Callable[[Model, Data, Draw], dict[str, float]] | None = None,
+) -> LawTest:
+    """Geweke's joint distribution test of a whole sweep.
+
+    Direct draws, (θ, s) from the prior and y given (θ, s), have the same distribution as a chain that alternates a
+    sweep of (θ, s) given y with new y given (θ, s). The test compares the averages of standardised label-invariant
+    quantities and of all their pairwise products, which reveal errors of order and dependence that means do not.
+    `missing` marks values that are hidden from the sweep, shape (total T,) or (total T, D). Values that an emission
+    conditions on, such as the first values of an autoregression, are the same in all draws.
+    """
+    _checks.count("sweeps", sweeps, least=1000)
+    evaluate = functionals or standard_functionals
+    rng = np.random.default_rng(seed)
+    direct = [evaluate(model, *_direct_draw(rng, model, lengths, missing)) for _ in range(sweeps)]
+
+    data, draw = _direct_draw(rng, model, lengths, missing)
+    successive = []
+    for _ in range(sweeps):
+        draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs(), moves)
+        data = _simulate_data(rng, model, draw, lengths, missing)
+        successive.append(evaluate(model, data, draw))
+
+    left, right = (np.array([list(row.values()) for row in rows]) for rows in (direct, successive))
+    center, scale = left.mean(axis=0), left.std(axis=0)
+    varying = scale > 1e-9 * (1 + np.abs(center))
+    names = [name for name, keep in zip(direct[0], varying, strict=True) if keep]
+    left, right = (_with_products((values - center)[:, varying] / scale[varying]) for values in (left, right))
+    names += [f"{a} × {b}" for i, a in enumerate(names) for b in names[i:]]
+    return compare(names, left.mean(axis=0), left.var(axis=0), left.std(axis=0) / np.sqrt(sweeps), right)
+
+
+def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, float]:
+    """Label-invariant quantities with finite variance that together depend on every part of a draw."""
+    (beta, initial, rows), phi, hyper, states = draw.transitions, draw.phi, draw.hyper, draw.states
+    first, last = states[0], states[-1]
+    fit = model.log_density_at(data, states, phi)
+    values = {
+        "n_states": draw.n_states,
+        "log gamma": np.log(hyper.gamma) if np.isfinite(hyper.gamma) else 0.0,
+        "log concentration": np.log(hyper.concentration),
+        "stickiness": hyper.stickiness,
+        "max beta": beta[:-1].max(),
+        "beta of first": beta[first],
+        "initial of first": initial[first],
+        "initial rest": initial[-1],
+        "max pi": rows[:, :-1].max(),
+        "self transition": rows[first, first],
+        "first to last": rows[first, last],
+        "row rest": rows[last, -1],
+        "stays": np.mean(states[1:] == states[:-1]),
+        "fit": np.arctan(fit.mean()),
+        "y first": np.arctan(np.nansum(data.y[0])),
+        "y last": np.arctan(np.nansum(data.y[-1])),
+    }
+    for name, field in fields(phi).items():
+        values[f"{name} of first"] = np.arctan(np.ravel(field[first])[0])
+        values[f"{name} of last"] = np.arctan(np.ravel(field[last])[0])
+        # an off-diagonal entry of a covariance; the second component of a mixture, if there is one
+        values[f"second {name} of first"] = np.arctan(np.append(field[first], 0.0)[1])
+    return {name: float(value) for name, value in values.items()}
+
+
+def _direct_draw(
+    rng: np.random.Generator, model: Model, lengths: list[int], missing: BoolArray | None
+) -> tuple[Data, Draw]:
+    """Data and everything else from the joint distribution."""
+    draw = draw_prior(rng, model, lengths)
+    if model.is_mixture:
+        draw = _with_components(rng, model, draw, missing)
+    return _simulate_data(rng, model, draw, lengths, missing), draw
+
+
+def _with_components(rng: np.random.Generator, model: Model, draw: Draw, missing: BoolArray | None) -> Draw:
+    """A draw from the prior with a component for every step that is not missing."""
+    observed = np.ones(len(draw.states), bool) if missing is None else ~missing.reshape(len(missing), -1).all(axis=1)
+    components = np.full(len(draw.states), -1)
+    phi, components[observed] = model.emission.sample_components(rng, draw.states[observed], draw.phi)  # type: ignore[attr-defined]
+    return draw._replace(phi=phi, components=components)
+
+
+def _simulate_data(
+    rng: np.random.Generator, model: Model, draw: Draw, lengths: list[int], missing: BoolArray | None
+) -> Data:
+    """New observations given everything else, some of them hidden."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    if missing is None:
+        return model.describe(draw_observations(rng, model, draw, offsets[1:-1]), offsets)
+    gaps = np.flatnonzero(missing.reshape(offsets[-1], -1).any(axis=1))
+    y = draw_observations(rng, model, draw, np.union1d(offsets[1:-1], gaps + 1))
+    steps: BoolArray = np.asarray(missing.reshape(len(y), -1).all(axis=1))
+    if missing.ndim == 2:
+        y = np.where(missing & ~steps[:, None], np.nan, y)
+    return model.describe(y, offsets, steps)
+
+
+def _with_products(values: FloatArray) -> FloatArray:
+    """The functionals, followed by the products of all pairs of them."""
+    i, j = np.triu_indices(values.shape[1])
+    return np.hstack([values, values[:, i] * values[:, j]])
