@@ -137,7 +137,7 @@ def count_cases():
         "count_transitions": counts.count_transitions(states, np.array([0, 20, 21, 60]), 5),
         "moments": np.array(counts.moments(states, rng.standard_normal(60), 5)),
         "log_rise": np.array([counts.log_rise(a, n) for n in customers for a in concentrations]),
-        "log_ratio": np.array([counts.log_ratio(i, a) for i in customers[3:] for a in concentrations]),
+        "log_gamma_ratio": np.array([counts.log_gamma_ratio(i, a) for i in customers[3:] for a in concentrations]),
         "count_tables": np.array([counts.count_tables(words, n, a) for n in customers for a in concentrations]),
         "compact_kept": counts.compact(path, rng.permutation(9), path),
         "compact_path": path,

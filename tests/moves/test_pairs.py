@@ -10,7 +10,7 @@ import ihmm
 from ihmm.gibbs import initial_draw
 from ihmm.kernels.conditionals import base_measure
 from ihmm.kernels.counts import count_transitions
-from ihmm.kernels.pairs import renew_pairs
+from ihmm.kernels.pairs import resample_pairs
 from ihmm.samplers import Path
 from ihmm.sticks import new_stream
 
@@ -43,7 +43,7 @@ def test_paths_that_visit_the_same_states_come_as_often_as_they_should():
     stream, states = new_stream(np.random.default_rng(2)), every[0].copy()
     seen = np.empty((40_000, len(expected)))
     for row in seen:
-        renew_pairs(stream, DENSITY, OFFSETS, states, BETA, CONCENTRATION, STICKINESS, 4)
+        resample_pairs(stream, DENSITY, OFFSETS, states, BETA, CONCENTRATION, STICKINESS, 4)
         row[:] = features(states)
     batches = seen.reshape(50, -1, len(expected)).mean(axis=1)
     z = (seen.mean(axis=0) - expected) / np.maximum(batches.std(axis=0, ddof=1) / np.sqrt(len(batches)), 1e-12)

@@ -41,7 +41,7 @@ def table_law_by_stirling(customers, concentration):
     return np.array([float(s * a**m / rising) for m, s in enumerate(stirling)])
 
 
-def log_ratio(i, a):
+def log_gamma_ratio(i, a):
     """log Γ(i) − log Γ(a + i), to fifty digits and then rounded."""
     with localcontext() as context:
         context.prec = 60

@@ -1,1 +1,1 @@
-"""Compiled inner loops. Nothing here knows the rest of the library; nothing here checks its arguments."""
+"""Compiled inner loops. They import nothing else of the library and do not check their arguments."""

@@ -1,7 +1,7 @@
 """Steps 2, 3 and 5 of the sweep (T15 §3): c and ρ, tables, overrides, γ, then β, then π, in that order.
 
-The hyperparameters' conditionals integrate π out, so π is drawn after them. Those of c and ρ integrate the tables out
-as well: given the tables c hardly moves where rows are alike. Counts and rows have the initial row first.
+The conditionals of the hyperparameters integrate π out, so π is drawn after them. Those of c and ρ integrate the tables
+out as well: given the tables, c hardly moves if rows are similar. Counts and rows have the initial row first.
 """
 
 import math
@@ -14,8 +14,8 @@ from ihmm.kernels.counts import count_tables, log_rise
 from ihmm.kernels.draws import FLOOR, log_beta, log_gamma, uniform
 from ihmm.kernels.sticks import ENDLESS
 
-SMALLEST, LARGEST = 1e-12, 1e12  # where a free γ is kept, so that what is divided by it stays finite
-EDGE = 27.6  # the same for log c, and for logit ρ
+MIN_GAMMA, MAX_GAMMA = 1e-12, 1e12  # bounds of a free γ, so that ratios with it stay finite
+MAX_ABS = 27.6  # bound of |log c| and |logit ρ|, for the same reason
 
 
 class Concentrations(NamedTuple):
@@ -27,9 +27,9 @@ class Concentrations(NamedTuple):
 
 
 class HyperPriors(NamedTuple):
-    """Gamma(shape, rate) of γ and c, Beta(a, b) of ρ. A first parameter of 0 marks a quantity that is fixed."""
+    """Gamma(shape, rate) of γ and c, Beta(a, b) of ρ. A first parameter of 0 marks a fixed quantity."""
 
-    n_total: int  # states there are: ENDLESS in the infinite model
+    n_total: int  # number of states; ENDLESS in the infinite model
     gamma_shape: float
     gamma_rate: float
     concentration_shape: float
@@ -42,8 +42,8 @@ class HyperPriors(NamedTuple):
 def resample_transitions(stream, priors, counts, beta, gamma, concentration, stickiness):
     """New γ, c, ρ, β and rows given the transition counts, the old β and hyperparameters.
 
-    Of a finite model's L states only those visited are here, as in the infinite one; the last entry of β and of every
-    row is the mass of the others together.
+    Only the visited states are represented, in a finite model too; the last entry of β and of every row is the total
+    mass of the others.
     """
     concentration, stickiness = draw_masses(stream, priors, counts, beta, concentration, stickiness)
     tables = draw_tables(stream, counts, base_measure(beta, concentration, stickiness))
@@ -58,7 +58,7 @@ def resample_transitions(stream, priors, counts, beta, gamma, concentration, sti
 
 @jit
 def base_measure(beta, concentration, stickiness):
-    """c((1−ρ)β + ρδ_j) for every row, shape (K + 1, K + 1); that of the initial row is c β."""
+    """c((1−ρ)β + ρδ_j) for every row j, shape (K + 1, K + 1); c β for the initial row."""
     n_states = len(beta) - 1
     measure = np.empty((n_states + 1, n_states + 1))
     for j in range(n_states + 1):
@@ -72,7 +72,7 @@ def base_measure(beta, concentration, stickiness):
 
 @jit
 def draw_tables(stream, counts, measure):
-    """m_jk: tables of n_jk customers in a restaurant of concentration measure_jk."""
+    """m_jk: number of tables of n_jk customers in a restaurant with concentration measure_jk."""
     tables = np.zeros(counts.shape, np.int64)
     for j in range(counts.shape[0]):
         for k in range(counts.shape[1]):
@@ -83,7 +83,7 @@ def draw_tables(stream, counts, measure):
 
 @jit
 def remove_overrides(stream, tables, beta, stickiness):
-    """m̄ in place of m: w_j ~ Binomial(m_jj, ρ / (ρ + β_j(1−ρ))) tables were the self bias's."""
+    """m̄ in place of m: w_j ~ Binomial(m_jj, ρ / (ρ + β_j(1−ρ))) of the tables are due to the self-transition bias."""
     if stickiness > 0.0:
         for j in range(tables.shape[1]):
             probability = stickiness / (stickiness + beta[j] * (1.0 - stickiness))
@@ -103,7 +103,7 @@ def column_sums(tables):
 
 @jit
 def draw_masses(stream, priors, counts, beta, concentration, stickiness):
-    """c and ρ given the counts and β, by slice sampling of log c, then of logit ρ; what is fixed stays."""
+    """c and ρ given the counts and β, by slice sampling of log c, then of logit ρ; fixed quantities are unchanged."""
     point = np.array([math.log(concentration), math.log(max(stickiness, FLOOR)) - math.log1p(-stickiness)])
     if priors.concentration_shape > 0.0:
         slice_along(stream, priors, counts, beta, point, 0)
@@ -116,21 +116,21 @@ def draw_masses(stream, priors, counts, beta, concentration, stickiness):
 
 @jit
 def slice_along(stream, priors, counts, beta, point, axis):
-    """Move one coordinate, in place: step out of an interval of length 1 around it, then shrink (Neal 2003)."""
-    start = min(max(point[axis], -EDGE), EDGE)
+    """Slice sampling of one coordinate, in place: stepping out by 1, then shrinkage (Neal 2003)."""
+    start = min(max(point[axis], -MAX_ABS), MAX_ABS)
     point[axis] = start
     level = log_masses(priors, counts, beta, point) + math.log(1.0 - uniform(stream))
     low = start - uniform(stream)
     high = low + 1.0
     point[axis] = low
-    while low > -EDGE and log_masses(priors, counts, beta, point) > level:
+    while low > -MAX_ABS and log_masses(priors, counts, beta, point) > level:
         low -= 1.0
         point[axis] = low
     point[axis] = high
-    while high < EDGE and log_masses(priors, counts, beta, point) > level:
+    while high < MAX_ABS and log_masses(priors, counts, beta, point) > level:
         high += 1.0
         point[axis] = high
-    low, high = max(low, -EDGE), min(high, EDGE)
+    low, high = max(low, -MAX_ABS), min(high, MAX_ABS)
     while True:
         point[axis] = low + uniform(stream) * (high - low)
         if log_masses(priors, counts, beta, point) > level or high - low < 1e-12:
@@ -143,7 +143,7 @@ def slice_along(stream, priors, counts, beta, point, axis):
 
 @jit
 def log_masses(priors, counts, beta, point):
-    """log p(log c, logit ρ, s | β) up to a constant: the priors, and a Dirichlet-multinomial for every row."""
+    """log p(log c, logit ρ, s | β) up to a constant: priors and one Dirichlet-multinomial per row."""
     concentration, stickiness = math.exp(point[0]), logistic(point[1])
     value = priors.concentration_shape * point[0] - priors.concentration_rate * concentration
     if priors.stickiness_a > 0.0:
@@ -171,13 +171,13 @@ def logistic(x):
 def draw_gamma(stream, priors, served, gamma):
     """Escobar and West: η ~ Beta(γ + 1, M), then a mixture of Gamma(a + K, ·) and Gamma(a + K − 1, ·).
 
-    Every visited state was first entered through β, so all K columns have a table left.
+    Every visited state was first entered through β, so all K columns have a table.
     """
     n_tables = served.sum()
     shape = priors.gamma_shape + len(served)
     rate = priors.gamma_rate - log_beta(stream, gamma + 1.0, float(n_tables))
     if priors.n_total < ENDLESS:
-        # each state's tables are customers of a restaurant of concentration γ/L: one more layer of the same kind
+        # the tables of a state are customers of a restaurant with concentration γ/L: one more level of the hierarchy
         for k in range(len(served)):
             shape += count_tables(stream, served[k], gamma / priors.n_total) - 1
         if uniform(stream) * (n_tables + gamma) < n_tables:
@@ -189,10 +189,10 @@ def draw_gamma(stream, priors, served, gamma):
 
 @jit
 def draw_beta(stream, n_total, served, gamma):
-    """β ~ Dir(m̄_·1, …, m̄_·K, γ); of L states Dir(m̄_·k + γ/L, …), those not visited taken together."""
+    """β ~ Dir(m̄_·1, …, m̄_·K, γ); for L states Dir(m̄_·k + γ/L, …), with the states not visited combined."""
     n_states = len(served)
     beta = np.empty(n_states + 1)
-    if gamma == math.inf:  # equal weights: nothing to draw
+    if gamma == math.inf:  # equal weights
         beta[:n_states] = 1.0 / n_total
         beta[n_states] = max(1.0 - n_states / n_total, FLOOR)
         return beta
@@ -206,7 +206,7 @@ def draw_beta(stream, n_total, served, gamma):
 
 @jit
 def draw_rows(stream, counts, measure):
-    """π_j ~ Dir(n_j + c((1−ρ)β + ρδ_j)), in place of the base measure."""
+    """π_j ~ Dir(n_j + c((1−ρ)β + ρδ_j)); overwrites the base measure."""
     for j in range(counts.shape[0]):
         for k in range(counts.shape[1]):
             measure[j, k] += counts[j, k]
@@ -216,7 +216,7 @@ def draw_rows(stream, counts, measure):
 
 @jit
 def draw_dirichlet(stream, weights):
-    """Replace concentrations by a Dirichlet draw, through logarithms and never zero."""
+    """Replace concentrations by a Dirichlet draw, computed in logarithms; no entry is zero."""
     top = -math.inf
     for k in range(len(weights)):
         weights[k] = log_gamma(stream, max(weights[k], FLOOR))
@@ -231,4 +231,4 @@ def draw_dirichlet(stream, weights):
 
 @jit
 def bounded_gamma(stream, shape, rate):
-    return min(max(math.exp(log_gamma(stream, shape)) / rate, SMALLEST), LARGEST)
+    return min(max(math.exp(log_gamma(stream, shape)) / rate, MIN_GAMMA), MAX_GAMMA)

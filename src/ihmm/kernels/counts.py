@@ -1,4 +1,4 @@
-"""Counting transitions, and the tables behind the counts."""
+"""Transition counts, table counts of the Chinese restaurant franchise, and logarithms of gamma ratios."""
 
 import math
 
@@ -7,15 +7,15 @@ import numpy as np
 from ihmm.kernels._jit import jit
 from ihmm.kernels.draws import uniform
 
-DIRECT = 16  # customers up to which a table is decided one by one
+MAX_DIRECT = 16  # customers or factors up to which there are no shortcuts
 
 
 @jit
 def count_transitions(states, offsets, n_states):
-    """n_jk, shape (K + 1, K): row 0 counts how often a sequence begins in k, row j + 1 the steps from j to k."""
+    """n_jk, shape (K + 1, K): row 0 counts the sequences that begin in k, row j + 1 the transitions from j to k."""
     counts = np.zeros((n_states + 1, n_states), np.int64)
     for i in range(len(offsets) - 1):
-        # Steps that stay are counted apart: adding to the same place in memory at every step takes twice as long
+        # Self-transitions are counted in a local variable: adding to one array entry at every step is twice as slow
         previous, stayed = -1, 0
         for t in range(offsets[i], offsets[i + 1]):
             if states[t] == previous:
@@ -30,27 +30,27 @@ def count_transitions(states, offsets, n_states):
 
 @jit
 def moments(states, values, n_states):
-    """How many steps each state has, the average of their values and the sum of squares about it, added up in order."""
+    """For each state: number of steps, mean of their values, sum of squared deviations. Terms are added in order."""
     count, average, square = np.zeros(n_states, np.int64), np.zeros(n_states), np.zeros(n_states)
     t = 0
     while t < len(states):
         k, begin = states[t], t
-        so_far = average[k]
+        subtotal = average[k]
         while t < len(states) and states[t] == k:
-            so_far += values[t]
+            subtotal += values[t]
             t += 1
         count[k] += t - begin
-        average[k] = so_far
+        average[k] = subtotal
     for k in range(n_states):
         average[k] /= max(count[k], 1)
     t = 0
     while t < len(states):
         k = states[t]
-        center, so_far = average[k], square[k]
+        center, subtotal = average[k], square[k]
         while t < len(states) and states[t] == k:
-            so_far += (values[t] - center) * (values[t] - center)
+            subtotal += (values[t] - center) * (values[t] - center)
             t += 1
-        square[k] = so_far
+        square[k] = subtotal
     return count, average, square
 
 
@@ -59,20 +59,20 @@ def count_tables(stream, customers, concentration):
     """Σ_i Bernoulli(a / (a + i)), i = 0 … n − 1: the first customer always opens a table.
 
     For many customers the gaps are drawn instead: P(no table among customers i … l − 1) = Γ(l) Γ(a+i) / (Γ(i) Γ(a+l)),
-    so one uniform and a bisection find the next table, and the cost grows with the tables, not with the customers.
+    so one uniform and a bisection find the next table, and the cost grows with the number of tables, not of customers.
     """
     tables = 1
-    for i in range(1, min(customers, DIRECT)):
+    for i in range(1, min(customers, MAX_DIRECT)):
         tables += uniform(stream) * (concentration + i) < concentration
-    i = DIRECT
+    i = MAX_DIRECT
     while i < customers:
         # the next table is opened by the first customer l with log P(none among i … l) < log u
         log_u = math.log(1.0 - uniform(stream))
-        start = log_ratio(i, concentration)
+        start = log_gamma_ratio(i, concentration)
         low, high = i, customers
         while low < high:
             middle = (low + high) // 2
-            if log_ratio(middle + 1, concentration) - start < log_u:
+            if log_gamma_ratio(middle + 1, concentration) - start < log_u:
                 high = middle
             else:
                 low = middle + 1
@@ -85,10 +85,10 @@ def count_tables(stream, customers, concentration):
 
 @jit
 def log_rise(x, n):
-    """log x(x + 1)…(x + n − 1) for a whole number n; right for tiny and for huge x."""
-    if x > DIRECT:
-        return -log_ratio(x, n)
-    if n > DIRECT:
+    """Log of the rising factorial x(x + 1)…(x + n − 1), n an integer; accurate for tiny and for huge x."""
+    if x > MAX_DIRECT:
+        return -log_gamma_ratio(x, n)
+    if n > MAX_DIRECT:
         return math.lgamma(x + n) - math.lgamma(x)
     product = 1.0
     for i in range(int(n)):
@@ -98,7 +98,7 @@ def log_rise(x, n):
 
 @jit
 def log_half_step(x):
-    """log Γ(x + ½) − log Γ(x), by its series where that is right to the last digits."""
+    """log Γ(x + ½) − log Γ(x), by its asymptotic series where that is accurate to machine precision."""
     if x < 32.0:
         return math.lgamma(x + 0.5) - math.lgamma(x)
     inverse = 1.0 / x
@@ -107,8 +107,8 @@ def log_half_step(x):
 
 
 @jit
-def log_ratio(i, a):
-    """log Γ(i) − log Γ(a + i) for i ≥ 16, by Stirling's series: lgamma would lose a ≪ 1 to cancellation."""
+def log_gamma_ratio(i, a):
+    """log Γ(i) − log Γ(a + i) for i ≥ 16, by Stirling's series: with lgamma, a ≪ 1 would be lost to cancellation."""
     i = float(i)
     x = a + i
     series = -a / (12.0 * i * x) - (1.0 / x**3 - 1.0 / i**3) / 360.0 + (1.0 / x**5 - 1.0 / i**5) / 1260.0
@@ -117,9 +117,9 @@ def log_ratio(i, a):
 
 @jit
 def compact(path, rank, renamed):
-    """Rename the states of the path 0 … K − 1 in order of `rank`; returns the old names of those kept.
+    """Relabel the visited states 0 … K − 1 in order of `rank`; returns their old labels.
 
-    `rank` is a permutation of the states; `renamed` may be the path itself.
+    `rank` is a permutation of the states; `renamed` may be `path` itself.
     """
     n_states = len(rank)
     visited = np.zeros(n_states, np.bool_)
@@ -142,14 +142,14 @@ def compact(path, rank, renamed):
 
 @jit
 def rename(path, label, renamed):
-    """The path with every state called by its label."""
+    """The state sequence with every state k replaced by label[k]."""
     for t in range(len(path)):
         renamed[t] = label[path[t]]
 
 
 @jit
 def count_overlap(left, right, counts):
-    """counts[a, b]: at how many steps one path is in state a and the other in state b."""
+    """counts[a, b]: number of steps at which one state sequence is in state a and the other in state b."""
     for a in range(counts.shape[0]):
         for b in range(counts.shape[1]):
             counts[a, b] = 0

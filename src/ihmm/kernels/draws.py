@@ -1,8 +1,8 @@
 """Random streams and draws for compiled code.
 
-A stream is four 64-bit words, a xoshiro256++ generator seeded from a key and a number. Two things ask for it instead of
-a NumPy Generator: the k-th fresh stick of a sweep must come from a stream of its own, whoever breaks it and
-whenever (math: every worker then opens the same infinite θ), and a uniform costs a third.
+A stream is four 64-bit words, the state of a xoshiro256++ generator seeded from a key and a number. It is used instead
+of a NumPy Generator for two reasons: the k-th new stick of a sweep needs its own stream, so that it does not depend on
+which worker breaks it or when (every worker then sees the same infinite θ), and a uniform costs a third.
 """
 
 import math
@@ -11,19 +11,21 @@ import numpy as np
 
 from ihmm.kernels._jit import jit
 
-FLOOR = 1e-300
-DECIDED = 1000.0  # 300 more than it takes to reach the floor: logarithms of Gamma(a + 1) never make that up
-SMALL = 0.3  # shape below which rejection on the scale of logarithms is the faster way to a Gamma draw
-CERTAIN = -40.0  # exp(−eˣ) is 1 for all x below
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FLOOR = 1e-300  # smallest probability
+MAX_LOG_DIFFERENCE = (
+    1000.0  # 300 more than it takes to reach the floor: a difference of two log Gamma(a + 1) is never that large
+)
+SMALL_SHAPE = 0.3  # below it, rejection sampling of the logarithm is faster
+ALWAYS_ACCEPT = -40.0  # exp(−eˣ) is 1 for all x below
+GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 
 
 @jit
 def seed_stream(stream, key, number):
-    """Start `stream` anew as number `number` under `key`."""
-    word = mix(np.uint64(key) + mix(np.uint64(number) + GOLDEN))
+    """Seed `stream` from a key and a number."""
+    word = mix(np.uint64(key) + mix(np.uint64(number) + GOLDEN_RATIO))
     for i in range(4):
-        word += GOLDEN
+        word += GOLDEN_RATIO
         stream[i] = mix(word)
 
 
@@ -35,7 +37,7 @@ def copy_stream(source, target):
 
 @jit
 def mix(word):
-    """splitmix64's finaliser."""
+    """The finaliser of splitmix64."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
@@ -58,7 +60,7 @@ def uniform(stream):
 
 @jit
 def normal(stream):
-    """Standard normal, Marsaglia's polar method."""
+    """Standard normal draw, by Marsaglia's polar method."""
     while True:
         x = 2.0 * uniform(stream) - 1.0
         y = 2.0 * uniform(stream) - 1.0
@@ -69,25 +71,25 @@ def normal(stream):
 
 @jit
 def log_gamma(stream, shape):
-    """Logarithm of a Gamma(shape, 1) draw, right for tiny shapes: log G(a) = log G(a+1) + log(U)/a."""
-    if shape < SMALL:
+    """Logarithm of a Gamma(shape, 1) draw, accurate for tiny shapes: log G(a) = log G(a+1) + log(U)/a."""
+    if shape < SMALL_SHAPE:
         return log_gamma_small(stream, shape)
     return log_gamma_above_one(stream, shape + 1.0) + math.log(1.0 - uniform(stream)) / shape
 
 
 @jit
 def log_gamma_small(stream, shape):
-    """Logarithm of a Gamma(a, 1) draw for small a, Liu, Martin and Syring's method.
+    """Logarithm of a Gamma(a, 1) draw for small a, by the method of Liu, Martin and Syring.
 
-    Its density exp(a x − eˣ) is below exp(a x), and for x > 0 below exp(−1 − (1−a) x). Nearly all is to the left of 0,
-    most of it so far that nothing is rejected.
+    Its density exp(a x − eˣ) is below exp(a x), and for x > 0 below exp(−1 − (1−a) x). Nearly all of its mass
+    is to the left of 0, most of it so far left that nothing is rejected.
     """
-    right = shape / (math.e * (1.0 - shape))  # the mass beyond 0, that before being 1
+    right = shape / (math.e * (1.0 - shape))  # mass of the envelope beyond 0; before 0 it is 1
     while True:
         u = (1.0 - uniform(stream)) * (1.0 + right)
         if u <= 1.0:
             x = math.log(u) / shape
-            if x < CERTAIN or uniform(stream) < math.exp(-math.exp(x)):
+            if x < ALWAYS_ACCEPT or uniform(stream) < math.exp(-math.exp(x)):
                 return x
         else:
             x = -math.log(1.0 - uniform(stream)) / (1.0 - shape)
@@ -97,7 +99,7 @@ def log_gamma_small(stream, shape):
 
 @jit
 def log_gamma_above_one(stream, shape):
-    """Logarithm of a Gamma(shape, 1) draw for shape ≥ 1, Marsaglia and Tsang's method."""
+    """Logarithm of a Gamma(shape, 1) draw for shape ≥ 1, by the method of Marsaglia and Tsang."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
@@ -112,14 +114,14 @@ def log_gamma_above_one(stream, shape):
 
 @jit
 def split(stream, a, b):
-    """(v, 1 − v) with v ~ Beta(a, b); neither is ever zero.
+    """(v, 1 − v) with v ~ Beta(a, b); both are positive.
 
-    log G(a) − log G(b) from the parts log(U)/a and log(U)/b first: where a or b is tiny they differ by so much that one
-    of v and 1 − v is at the floor whatever the rest would add, and the rest is not drawn.
+    The terms log(U)/a and log(U)/b of log G(a) − log G(b) are drawn first. If a or b is tiny, they differ by so much
+    that v or 1 − v is at the floor whatever the other terms are, and these are not drawn.
     """
     a, b = max(a, FLOOR), max(b, FLOOR)
     difference = math.log(1.0 - uniform(stream)) / a - math.log(1.0 - uniform(stream)) / b
-    if abs(difference) < DECIDED:
+    if abs(difference) < MAX_LOG_DIFFERENCE:
         difference += log_gamma_above_one(stream, a + 1.0) - log_gamma_above_one(stream, b + 1.0)
     difference = min(max(difference, -700.0), 700.0)
     return max(1.0 / (1.0 + math.exp(-difference)), FLOOR), max(1.0 / (1.0 + math.exp(difference)), FLOOR)
@@ -134,7 +136,7 @@ def log_beta(stream, a, b):
 
 @jit
 def draw_index(stream, weight):
-    """An index with probability proportional to its weight; never one of weight zero."""
+    """An index drawn with probability proportional to its weight; never one of weight zero."""
     total, last = 0.0, 0
     for q in range(len(weight)):
         total += weight[q]

@@ -1,7 +1,7 @@
-"""Forward filtering and what follows from it on a finite state set, O(T·K²) (T15 §2.1, appendix).
+"""Forward filtering, backward sampling, smoothing and Viterbi on a finite state set, O(T·K²) (T15 §2.1, appendix).
 
-Every routine takes one or several sequences laid end to end; `sequence[t] ≥ 0` marks a first step. `density` is
-f(y_t | φ_k), shape (T, K), on any scale that is common to the states of a step.
+All functions take one or several concatenated sequences; `sequence[t] ≥ 0` marks the first step of one. `density` is
+f(y_t | φ_k), shape (T, K), up to a factor for each step.
 """
 
 import math
@@ -11,15 +11,15 @@ import numpy as np
 from ihmm.kernels._jit import jit
 from ihmm.kernels.draws import draw_index, seed_stream
 
-FAINTEST = -700.0  # logarithm of a relative density that is as good as zero
-NOTHING = 1e-300  # probability that is as good as zero beside others that add up to LEAST
-LEAST = 1e-200
+MIN_LOG_DENSITY = -700.0  # relative log-densities below count as zero
+MIN_MASS = 1e-300  # messages below count as zero
+MIN_TOTAL_MASS = 1e-200  # smaller sums of messages are too inaccurate
 
 
 @jit
 def filter_forward(density, sequence, initial, rows, filtered, log_predictive):
     """filtered[t, k] = p(s_t = k | y_1 … y_t) and log_predictive[t] = log p(y_t | y_1 … y_{t−1}), up to the logarithms
-    of the scales."""
+    of the factors."""
     n_steps, n_states = density.shape
     predicted = np.empty(n_states)
     for t in range(n_steps):
@@ -43,9 +43,9 @@ def filter_forward(density, sequence, initial, rows, filtered, log_predictive):
 
 @jit
 def sample_backward(filtered, sequence, columns, key, path):
-    """One path from p(s | y), last step first: P(s_t = j | s_{t+1}) ∝ p(s_t = j | y_1 … y_t) π(s_{t+1} | j).
+    """A trajectory drawn from p(s | y), last step first: P(s_t = j | s_{t+1}) ∝ p(s_t = j | y_1 … y_t) π(s_{t+1} | j).
 
-    `columns` is the transposed transition matrix. Each sequence has a random stream of its own.
+    `columns` is the transposed transition matrix. Each sequence has its own random stream.
     """
     stream = np.empty(4, np.uint64)
     n_states = filtered.shape[1]
@@ -67,7 +67,7 @@ def sample_backward(filtered, sequence, columns, key, path):
 
 @jit
 def smooth(filtered, sequence, rows):
-    """p(s_t = k | all y), from the filtered probabilities, in place of them."""
+    """Replace the filtered probabilities by the smoothed ones, p(s_t = k | all y)."""
     n_steps, n_states = filtered.shape
     predicted = np.empty(n_states)
     for t in range(n_steps - 2, -1, -1):
@@ -89,7 +89,7 @@ def smooth(filtered, sequence, rows):
 
 @jit
 def walk(state, cumulative, uniforms, path):
-    """A path that leaves `state` and follows the transition rows, given as cumulative sums."""
+    """Simulate a trajectory that leaves `state`, given cumulative sums of the transition rows."""
     last = cumulative.shape[1] - 1
     for t in range(len(path)):
         u = uniforms[t] * cumulative[state, last]
@@ -101,7 +101,7 @@ def walk(state, cumulative, uniforms, path):
 
 @jit
 def most_probable_path(log_density, sequence, log_initial, log_rows, path):
-    """Viterbi: the path that maximises p(s, y). Returns its log-probability. `log_density` is (T, K)."""
+    """Viterbi: the trajectory that maximises p(s, y). Returns its log-probability. `log_density` is (T, K)."""
     n_steps, n_states = log_density.shape
     best = np.empty(n_states)
     score = np.empty(n_states)
@@ -130,17 +130,18 @@ def most_probable_path(log_density, sequence, log_initial, log_rows, path):
     return total
 
 
-# The beam (Van Gael et al. 2008): the forward filter over the transitions that the slices allow, {(j, k) : π_jk > u_t}.
-# Given the slices all of these weigh the same. There are three ways to it. Each keeps filtered probabilities, on a
-# scale of their own at each step, for the states that are reached: those of step t stand at first[t] … first[t+1] − 1.
+# Beam sampling (Van Gael et al. 2008): the forward filter over the transitions that the slices allow,
+# {(j, k) : π_jk > u_t}. Given the slices, all of them have the same weight. There are three versions. Each stores the
+# messages (filtered probabilities, up to a factor for each step) of the states reached; those of step t are at
+# first[t] … first[t+1] − 1.
 
 
 @jit
 def filter_beam(log_density, sequence, falling, order, slices, first, state, mass):
-    """The way for beams that allow few transitions, whose rows are read only as far as the slice reaches.
+    """The version for few allowed transitions: each row is read only as far as the slice allows.
 
-    Row j of `falling` holds the probabilities of leaving state j in falling order, `order` the states they lead to; the
-    initial row comes last. False: the slices lead through states whose probability is too small for a number.
+    Row j of `falling` has the transition probabilities from state j in descending order, `order` the states they lead
+    to; the initial row is last. Returns False if the slices only allow states whose probability underflows.
     """
     n_steps, n_states = log_density.shape
     message = np.zeros(n_states)  # zero: not reached
@@ -170,12 +171,12 @@ def filter_beam(log_density, sequence, falling, order, slices, first, state, mas
         total, end = 0.0, begin
         for i in range(n_reached):
             k = reached[i]
-            if score[i] - top > FAINTEST:
+            if score[i] - top > MIN_LOG_DENSITY:
                 state[end], mass[end] = k, message[k] * math.exp(score[i] - top)
                 total += mass[end]
-                end += mass[end] > NOTHING
+                end += mass[end] > MIN_MASS
             message[k] = 0.0
-        if total < LEAST:
+        if total < MIN_TOTAL_MASS:
             return False
         scale = 1.0 / total
         first[t + 1] = end
@@ -184,9 +185,9 @@ def filter_beam(log_density, sequence, falling, order, slices, first, state, mas
 
 @jit
 def filter_wide_beam(density, sequence, rows, slices, first, state, mass):
-    """The way for beams that allow many transitions: all are looked at, on vector units. The initial row comes last.
+    """The version for many allowed transitions: it visits all of them, in vectorised loops. The initial row is last.
 
-    False: at some step the states that are reached explain too little of what others would.
+    Returns False if at some step the states reached have too little of the likelihood.
     """
     n_steps, n_states = density.shape
     message = np.empty(n_states)
@@ -214,8 +215,8 @@ def filter_wide_beam(density, sequence, rows, slices, first, state, mass):
         for k in range(n_states):
             state[end], mass[end] = k, message[k] * density[t, k]
             total += mass[end]
-            end += mass[end] > NOTHING
-        if total < LEAST:
+            end += mass[end] > MIN_MASS
+        if total < MIN_TOTAL_MASS:
             return False
         scale = 1.0 / total
         first[t + 1] = end
@@ -224,7 +225,7 @@ def filter_wide_beam(density, sequence, rows, slices, first, state, mass):
 
 @jit
 def filter_faint_beam(log_density, sequence, falling, order, slices, first, state, log_mass):
-    """The way for beams that lead through states of next to no probability: as `filter_beam`, but in logarithms."""
+    """The version for allowed states of very low probability: `filter_beam` in logarithms."""
     n_steps, n_states = log_density.shape
     message = np.full(n_states, -math.inf)
     first[0] = 0
@@ -261,7 +262,7 @@ def log_sum(a, b):
 
 @jit
 def sample_beam(first, state, mass, in_logarithms, sequence, rows, slices, key, path):
-    """One path backwards: P(s_t = j | s_{t+1} = k) ∝ p(s_t = j | y_1 … y_t, u) where π_jk > u_{t+1}."""
+    """A trajectory drawn backwards: P(s_t = j | s_{t+1} = k) ∝ p(s_t = j | y_1 … y_t, u) where π_jk > u_{t+1}."""
     stream = np.empty(4, np.uint64)
     weight = np.empty(rows.shape[1])
     nothing = -math.inf if in_logarithms else 0.0

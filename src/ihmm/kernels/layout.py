@@ -1,11 +1,11 @@
-"""How tables lie in memory."""
+"""From log-densities by state to relative log-densities by time step."""
 
 from ihmm.kernels._jit import jit
 
 
 @jit
 def relate(source, scale, least, target):
-    """A table by state, (K, T), step by step: relative to the scale of each step, and nowhere below `least`."""
+    """A (K, T) table as (T, K): relative to the scale of each step, and at least `least`."""
     n_rows, n_columns = source.shape
     for t in range(n_columns):
         for k in range(n_rows):
@@ -14,10 +14,10 @@ def relate(source, scale, least, target):
 
 @jit
 def relate_with_tail(table, log_marginal, n_explicit, has_tail, least, target):
-    """Logarithms of a block's densities, by state, as particles need them.
+    """Log-densities of a block of steps, as the particle filter reads them.
 
-    Those of the first states, and of g_t in the last column if there is a tail, go to `target` step by step: relative
-    to the largest of them at each step, and nowhere below `least`. Those of the tail are left relative to g_t.
+    `target` receives those of the explicit states, and g_t in the last column if there is a tail, as (T, K): relative
+    to the largest of each step, and at least `least`. In `table`, those of the tail become relative to g_t.
     """
     top = log_marginal.copy()
     if not has_tail:

@@ -1,9 +1,9 @@
-"""Dividing the steps of two states between them anew, given φ.
+"""Gibbs updates of the steps of two states, given φ.
 
-States a and b, the steps of both together (the union) and the rest of the path are given. Rows of a and of b, and how
-every other row shares its visits to the two, are drawn given the path; then each step of the union takes a or b, by
-forward filtering and backward sampling over two states. Both are Gibbs steps. What would leave a state without a step
-is not done: which pairs there are must not depend on what is drawn.
+Given are two states a and b, the steps of both together (the union) and the rest of the trajectory. First the rows of a
+and b are drawn, and how every other row splits its visits to the union between the two; then the steps of the union
+choose between a and b, by forward filtering and backward sampling over two states. Both are Gibbs steps. An update that
+would leave a state without steps is rejected: the set of pairs must not depend on what is drawn.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ from ihmm.kernels.conditionals import base_measure, draw_dirichlet
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.draws import FLOOR, draw_index, split, uniform
 
-TRIES = 2  # for every scan that there may be, to find a step that could be in two states
+TRIES = 2  # per scan, to find a step at which two states overlap
 
 
 @jit
-def renew_pairs(stream, density, offsets, states, beta, concentration, stickiness, scans):
-    """Divide at most so many pairs of states anew, in place. `density` is relative to any scale that is a step's own.
+def resample_pairs(stream, density, offsets, states, beta, concentration, stickiness, scans):
+    """Update up to `scans` pairs of states, in place. `density` may have an arbitrary scale at each step.
 
-    A pair is two states drawn by their densities at a random step, so that there are few where states hardly overlap.
+    A pair is two states drawn by their densities at a random step, so few pairs are updated if states hardly overlap.
     """
     n_states = density.shape[1]
     begins = np.zeros(len(states) + 1, np.bool_)
@@ -52,7 +52,7 @@ def renew_pairs(stream, density, offsets, states, beta, concentration, stickines
 
 @jit
 def draw_rows_of_pair(stream, counts, measure, a, b):
-    """The shares of a and b in their visits from every row, the initial one first, and the rows of a and of b."""
+    """Draw how every row, the initial one first, splits its visits between a and b, and the rows of a and b."""
     n_states = counts.shape[1]
     enter, leave = np.empty((n_states + 1, 2)), np.empty((2, n_states + 1))
     for j in range(n_states + 1):
@@ -68,8 +68,8 @@ def draw_rows_of_pair(stream, counts, measure, a, b):
 
 @jit
 def filter_pair(density, begins, states, enter, leave, a, b, steps, chances):
-    """The steps of the union, in order, and the probability of a at each, given what comes before and, where the union
-    is left, the state after. Returns how many there are."""
+    """Fill in the steps of the union, in order, and the probability of a at each, given the past and, where the union
+    is left, the next state. Returns the number of steps."""
     n, to_a = 0, 0.0
     for t in range(len(states)):
         if states[t] != a and states[t] != b:
@@ -93,7 +93,7 @@ def filter_pair(density, begins, states, enter, leave, a, b, steps, chances):
 
 @jit
 def sample_back(stream, begins, leave, a, b, n, steps, chances, takes_b):
-    """A choice at every step of the union, last one first; returns how many take b."""
+    """Draw the choices at the steps of the union, last one first; returns the number of steps in b."""
     n_b = 0
     for q in range(n - 1, -1, -1):
         in_a, in_b = chances[q], 1.0 - chances[q]
@@ -108,7 +108,7 @@ def sample_back(stream, begins, leave, a, b, n, steps, chances, takes_b):
 
 @jit
 def count_step(counts, begins, states, t, sign):
-    """Count the transitions into step t and out of it, or take them away."""
+    """Add the transitions into step t and out of it to the counts (sign 1) or remove them (sign −1)."""
     counts[0 if begins[t] else states[t - 1] + 1, states[t]] += sign
     if not begins[t + 1]:
         counts[states[t] + 1, states[t + 1]] += sign

@@ -1,7 +1,8 @@
-"""The infinite θ = (β, π), of which only some has been looked at: breaking it open state by state and row by row.
+"""Lazy stick breaking of the infinite θ = (β, π): states and rows are drawn when they are first needed.
 
-States stand in columns. β and every row carry a random stream of their own and are broken in the order of the columns,
-each as far as it is asked for, so what they hold does not depend on when that is. Row 0 is the initial row.
+Each state has one column. β and every row have their own random stream and are broken in the order of the columns, as
+far as needed, so their values do not depend on when that happens. Row 0 is the initial row. A row is open once it has
+been started; its columns are known as far as they have been broken off.
 """
 
 import math
@@ -12,38 +13,38 @@ import numpy as np
 from ihmm.kernels._jit import jit
 from ihmm.kernels.draws import FLOOR, seed_stream, split
 
-STICK, INITIAL, FRESH = 1 << 40, (1 << 40) + 1, 1 << 41  # stream numbers: β, the initial row, rows opened on the way
+STICK, INITIAL, FRESH = 1 << 40, (1 << 40) + 1, 1 << 41  # stream numbers: β, the initial row, rows of new states
 ENDLESS = 1 << 62
 
 
 class Theta(NamedTuple):
-    """β and the opened rows of π. `size` holds how many states are broken off β, how many rows are open, and |V|.
+    """β and the open rows of π. `size` has the number of states broken off β, the number of open rows, and |V|.
 
-    β, the rows and their columns have room for different numbers of each.
+    The arrays have spare room; states, rows and columns may have different amounts of it.
     """
 
     key: np.uint64
-    n_total: int  # states there are: ENDLESS in the infinite model
+    n_total: int  # number of states; ENDLESS in the infinite model
     gamma: float
-    alpha: float  # (1−ρ)c, what a row has of β
-    kappa: float  # κ = ρc, its self bias; the initial row has c of β instead
+    alpha: float  # α = (1−ρ)c, the weight of β in a row
+    kappa: float  # κ = ρc, the self-transition bias; the initial row has c β alone
     size: np.ndarray  # (3,): states, rows, explicit states
     beta: np.ndarray  # (states,)
     left: np.ndarray  # (states,): mass of β after each column
     stick: np.ndarray  # (4,): stream of β
-    row_of: np.ndarray  # (states,): row of a state, −1 while it is not opened
+    row_of: np.ndarray  # (states,): row of a state, −1 if it is not open
     rows: np.ndarray  # (rows, columns)
-    known: np.ndarray  # (rows,): how many columns of the row have been broken off
-    own: np.ndarray  # (rows,): the column of the row's self bias, −1 if what is left has nothing of it
-    rest: np.ndarray  # (rows,): mass of the row not broken yet
-    tail: np.ndarray  # (rows,): mass of the row outside V, broken or not
-    reach: np.ndarray  # (rows, columns): cumulative sum of the row over the tail's columns
+    known: np.ndarray  # (rows,): number of columns broken off the row
+    own: np.ndarray  # (rows,): column of the self-transition bias, −1 if none of it is in the rest of the row
+    rest: np.ndarray  # (rows,): mass of the row not broken off yet
+    tail: np.ndarray  # (rows,): mass of the row outside V, including the rest
+    reach: np.ndarray  # (rows, columns): cumulative sum of the row over the columns of the tail
     streams: np.ndarray  # (rows, 4)
 
 
 @jit
 def start(theta, beta, initial, rows):
-    """Fill θ with what the last sweep drew: K states, their rows and the initial row."""
+    """Fill θ with the draws of the last sweep: K states, their rows and the initial row."""
     n_states = len(beta) - 1
     theta.size[0], theta.size[1], theta.size[2] = n_states, n_states + 1, 0
     for k in range(n_states):
@@ -62,7 +63,7 @@ def start(theta, beta, initial, rows):
 
 @jit
 def break_until(theta, threshold):
-    """Break β's stick until what is left is below `threshold`, or nothing is. False: the arrays are full."""
+    """Break sticks off β until the rest is below `threshold` or no states remain. False: the arrays are full."""
     while theta.left[theta.size[0] - 1] >= threshold and theta.size[0] < theta.n_total:
         if theta.size[0] == len(theta.beta):
             return False
@@ -72,9 +73,9 @@ def break_until(theta, threshold):
 
 @jit
 def break_stick(theta):
-    """Open the next state: its β, and no more.
+    """Break the next state off β, without opening its row.
 
-    b ~ Beta(1, γ) splits β's leftover. In a finite model of L states β is Dirichlet(γ/L, …): with n states to come,
+    b ~ Beta(1, γ) splits the rest of β. In a finite model of L states β is Dirichlet(γ/L, …): with n states to come,
     b ~ Beta(γ/L, (n−1)γ/L).
     """
     k = theta.size[0]
@@ -96,10 +97,10 @@ def break_stick(theta):
 
 @jit
 def bring_forward(theta, threshold):
-    """Put the fresh states with β_k ≥ threshold before the other fresh ones, and break them off every row.
+    """Put the new states with β_k ≥ threshold before the other new ones, and break them off every row.
 
-    Given β a row may be broken in any order that depends on β alone. The columns of the other fresh states, nearly all
-    of them, wait until a draw reaches so far into the tail of a row. False: the arrays are full.
+    Given β, a row may be broken in any order that depends on β alone. The columns of the other new states, nearly all
+    of them, are broken off when a draw first reaches that far into the tail of a row. False: the arrays are full.
     """
     n_old, n_states = theta.known[0], theta.size[0]
     fresh = theta.beta[n_old:n_states]
@@ -117,7 +118,7 @@ def bring_forward(theta, threshold):
 def arrange(theta, threshold, order):
     """Put the explicit set V = {k : β_k ≥ threshold} into the first columns; `order` receives the old columns.
 
-    It has the length of the rows, which are all known equally far.
+    Its length is the number of known columns, which is the same for all rows.
     """
     theta.size[2] = explicit_first(theta.beta[: len(order)], threshold, order)
     permute(theta.beta, order)
@@ -130,7 +131,7 @@ def arrange(theta, threshold, order):
 
 @jit
 def explicit_first(beta, threshold, order):
-    """The order of states in which those with β_k ≥ threshold come first; returns how many these are."""
+    """An order of the states in which those with β_k ≥ threshold come first; returns the number of these."""
     n_explicit = 0
     for k in range(len(order)):
         if beta[k] >= threshold:
@@ -146,7 +147,7 @@ def explicit_first(beta, threshold, order):
 
 @jit
 def permute(values, order):
-    """values[order] in place of the first values."""
+    """Replace the first values by values[order]."""
     before = values[: len(order)].copy()
     for k in range(len(order)):
         values[k] = before[order[k]]
@@ -154,14 +155,14 @@ def permute(values, order):
 
 @jit
 def sum_left(theta, begin):
-    """The mass of β after each column from `begin` on, summed from small positive terms."""
+    """The mass of β after each column from `begin` on, as a sum of small positive terms."""
     for k in range(theta.size[0] - 1, begin, -1):
         theta.left[k - 1] = theta.left[k] + theta.beta[k]
 
 
 @jit
 def sum_tail(theta, r):
-    """The row's mass outside V, summed from small positive terms (1 − Σ_V would cancel)."""
+    """The mass of a row outside V, as a sum of small positive terms (1 − Σ_V would cancel)."""
     total = 0.0
     for k in range(theta.size[2], theta.known[r]):
         total += theta.rows[r, k]
@@ -171,9 +172,8 @@ def sum_tail(theta, r):
 
 @jit
 def open_until(theta, limit):
-    """Open every state's row, and break sticks until every row's leftover is below `limit`, or nothing is left.
-
-    All states are then explicit, and all rows known. False: the arrays are full.
+    """Open the rows of all states, and break sticks until the rest of every row is below `limit` or there are no more
+    states. All states are then explicit, and all columns known. False: the arrays are full.
     """
     r = 0
     while r <= theta.size[0]:
@@ -193,7 +193,7 @@ def open_until(theta, limit):
 
 @jit
 def open_row(theta, state):
-    """Begin the row of a state, π_j ~ DP(c, (1−ρ)β + ρδ_j), and draw its columns in V."""
+    """Start the row of a state, π_j ~ DP(c, (1−ρ)β + ρδ_j), and draw its columns in V."""
     r = theta.size[1]
     theta.size[1] += 1
     theta.row_of[state] = r
@@ -205,10 +205,11 @@ def open_row(theta, state):
 
 @jit
 def extend_row(theta, r, n_columns, limit):
-    """Know the first columns of row r, and so many that its leftover is below `limit`. False: the arrays are full.
+    """Break off the first `n_columns` columns of row r, and more until its rest is below `limit`. False: the arrays are
+    full.
 
-    Beta(α β_k, α β_rest) splits the leftover (initial row: c in place of α), the self bias κ added to the side that its
-    column is on.
+    Beta(α β_k, α β_rest) splits the rest (initial row: c in place of α); κ is added to the side that has the column of
+    the self-transition bias.
     """
     own, stream = theta.own[r], theta.streams[r]
     mass = theta.alpha + theta.kappa if r == 0 else theta.alpha

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ihmm import _checks
-from ihmm.kernels.pairs import renew_pairs
+from ihmm.kernels.pairs import resample_pairs
 from ihmm.model import Data, Hyper, Model
 from ihmm.moves._base import MoveInfo, passes_over
 from ihmm.samplers import Path
@@ -49,5 +49,5 @@ class PairGibbs:
             return path, MoveInfo()
         density, states = relative_densities(model, data, path.phi), path.states.copy()
         mass = hyper.concentration, hyper.stickiness
-        renew_pairs(new_stream(rng), density, data.offsets, states, path.beta, *mass, self.scans)
+        resample_pairs(new_stream(rng), density, data.offsets, states, path.beta, *mass, self.scans)
         return path._replace(states=states), MoveInfo()

@@ -63,7 +63,7 @@ def log_predictive(prior, statistic, y):
 
 @inlined
 def prepare(prior, statistic):
-    """Nothing to prepare: the Cholesky factor is computed on first use, since not every state is asked again."""
+    """Nothing to prepare: the Cholesky factor is computed on first use."""
 
 
 @jit
