@@ -2,9 +2,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+PYTEST := $(BIN)/pytest --quiet -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bounds lint format docs paper bench peers coverage clean
+.PHONY: help demo check test bounds lint format docs paper bench peers coverage clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,14 +13,18 @@ help:  ## List the targets
 demo: $(VENV)/.demo  ## Run the demonstration
 	@$(BIN)/ihmm demo
 
-test: lint  ## Check style, types and imports, then run every test
-	@$(BIN)/pytest --quiet -n auto --dist worksteal
+check: lint  ## Check style, types and imports, then run the fast tests: two minutes
+	@$(PYTEST) -m "not law and not slow and not cluster"
+
+test: lint  ## Check style, types and imports, then run every test: about twelve minutes
+	@$(PYTEST) --durations=20
 	@$(MAKE) --no-print-directory bounds
 
-# Compiled code does not check array bounds by default; here it does.
+# Compiled code does not check array bounds by default; here it does. The cost is compilation, not the tests, and
+# statistical tests repeat the same accesses many thousand times: one pass over every edge case finds as much.
 bounds: $(VENV)/.dev  ## Run the tests of kernels and extreme inputs with array bounds checks
 	@echo "Running the kernel tests with array bounds checks"
-	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(BIN)/pytest --quiet -n auto --dist worksteal \
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(PYTEST) -m "not law and not slow" \
 		tests/test_extremes.py tests/kernels
 
 lint: $(VENV)/.dev  ## Check style, types and imports

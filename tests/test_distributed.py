@@ -15,6 +15,7 @@ from ihmm import distributed
 from ihmm.gibbs import initial_draw, sweep
 
 dask = pytest.importorskip("dask.distributed")
+pytestmark = pytest.mark.cluster
 
 MODEL = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(stickiness=ihmm.BetaPrior(1, 1)))
 SETTINGS = {"draws": 30, "tune": 10, "chains": 1, "seed": 3, "progress": False}

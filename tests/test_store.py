@@ -394,12 +394,12 @@ def test_a_disk_that_is_really_full(tmp_path):
         pytest.skip("this machine does not let us mount a small disk")
     try:
         with pytest.raises(OSError, match="No space left on device: draws cannot be written"):
-            run(small / "run", draws=20_000)
+            run(small / "run", draws=3_000)
         subprocess.run(["mount", "-o", "remount,size=20m", small], check=True)
         resumed = ihmm.resume(small / "run", progress=False)
     finally:
         subprocess.run(["umount", small], check=True)
-    assert_same(resumed, run(draws=20_000))
+    assert_same(resumed, run(draws=3_000))
 
 
 # Locking

@@ -1,5 +1,7 @@
 """Gauss quadrature over the prior of a hyperparameter."""
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.special import roots_genlaguerre, roots_jacobi
 
@@ -9,6 +11,7 @@ from ihmm.priors import BetaPrior, GammaPrior
 N_NODES = 48
 
 
+@lru_cache(maxsize=64)
 def quadrature(quantity: float | GammaPrior | BetaPrior | None) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights, which sum to one; a fixed hyperparameter has a single node, None is infinite."""
     if quantity is None:

@@ -1,5 +1,6 @@
 """Prior probability of a state sequence, with transitions and hyperparameters integrated out."""
 
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -7,7 +8,7 @@ from scipy.special import gammaln
 
 from ihmm._typing import FloatArray, IntArray
 from ihmm.model import Prior
-from ihmm.priors import FinitePrior
+from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 from ihmm.testing._quadrature import quadrature
 
 
@@ -26,44 +27,69 @@ def log_path_probability(prior: Prior, states: IntArray, offsets: IntArray) -> f
     for begin, end in pairwise(offsets):
         np.add.at(counts, (np.append(0, states[begin : end - 1] + 1), states[begin:end]), 1)
 
-    c, weight_c = quadrature(prior.concentration)
-    rho, weight_rho = quadrature(prior.stickiness)
-    c, rho = (grid.ravel() for grid in np.meshgrid(c, rho))
-    weight = np.outer(weight_rho, weight_c).ravel()
-
-    columns = []  # of each state: coefficients of β_k^m at every node of (c, ρ)
-    for k in range(n_states):
-        column: FloatArray = np.ones((len(c), 1))
-        for j in range(n_states + 1):
-            slope = c if j == 0 else c * (1 - rho)
-            bias = c * rho if j == k + 1 else np.zeros_like(c)
-            for i in range(counts[j, k]):
-                column = _times(column, np.stack([bias + i, slope], axis=1))
-        columns.append(column)
+    c, _, weight = _transition_nodes(prior.concentration, prior.stickiness)
     customers = counts.sum(axis=1)
     weight = weight * np.exp((gammaln(c)[:, None] - gammaln(c[:, None] + customers)).sum(axis=1))
+    columns = [
+        _column(prior.concentration, prior.stickiness, counts[0, k], counts[k + 1, k], _others(counts, k))
+        for k in range(n_states)
+    ]
+    coefficients = weight @ _outer(columns)  # of every Π β_k^{m_k}, c and ρ integrated out
 
-    total = 0.0
-    for gamma, weight_gamma in zip(*quadrature(prior.gamma), strict=True):
-        power_sum: FloatArray = np.ones((len(c), 1))  # coefficients by total degree M at every node of (c, ρ)
-        for column in columns:
-            power_sum = _times(power_sum, column * _stick_moments(prior, gamma, column.shape[1]))
-        powers = np.arange(power_sum.shape[1])
-        normaliser = np.exp(gammaln(gamma) - gammaln(gamma + powers)) if np.isfinite(gamma) else np.ones(len(powers))
-        total += weight_gamma * float(weight @ power_sum @ normaliser)
-    return float(np.log(total) + _log_labellings(prior, n_states))
+    gamma, weight_gamma = quadrature(prior.gamma)
+    powers = [np.arange(1, column.shape[1] + 1) for column in columns]
+    moments = _outer([_stick_moments(prior, gamma, m) for m in powers])
+    if np.isfinite(gamma).all():
+        total = _outer([m[None] for m in powers], np.add)
+        moments = moments * np.exp(gammaln(gamma)[:, None] - gammaln(gamma[:, None] + total))
+    return float(np.log(coefficients @ (weight_gamma @ moments)) + _log_labellings(prior, n_states))
 
 
-def _stick_moments(prior: Prior, gamma: float, n: int) -> FloatArray:
-    """The factor of one state in E[Π β_k^{m_k}], m = 0 … n − 1; it is 0 for m = 0, as β is drawn from at least once."""
-    powers = np.arange(1, n)
+@lru_cache(maxsize=64)
+def _transition_nodes(
+    concentration: float | GammaPrior, stickiness: float | BetaPrior
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Quadrature nodes of (c, ρ) and their weights."""
+    c, weight_c = quadrature(concentration)
+    rho, weight_rho = quadrature(stickiness)
+    return np.tile(c, len(rho)), np.repeat(rho, len(c)), np.outer(weight_rho, weight_c).ravel()
+
+
+@lru_cache(maxsize=1024)
+def _column(
+    concentration: float | GammaPrior,
+    stickiness: float | BetaPrior,
+    initial: int,
+    own: int,
+    others: tuple[int, ...],
+) -> FloatArray:
+    """Coefficients of β_k^m, m = 1, 2, …, in the product of the cells of one column, at every node of (c, ρ).
+
+    The column has the counts of the initial row, of the state's own row and of all other rows. The coefficient of β_k^0
+    is left out: every visited state is entered through β at least once.
+    """
+    c, rho, _ = _transition_nodes(concentration, stickiness)
+    free, zero = c * (1 - rho), np.zeros_like(c)
+    column: FloatArray = np.ones((len(c), 1))
+    for slope, bias, count in [(c, zero, initial), (free, c * rho, own), *((free, zero, n) for n in others)]:
+        for i in range(count):
+            column = _times(column, np.stack([bias + i, slope], axis=1))
+    return column[:, 1:]
+
+
+def _others(counts: IntArray, k: int) -> tuple[int, ...]:
+    """Transitions into state k from other states, in any order."""
+    return tuple(sorted(int(n) for j, n in enumerate(counts[1:, k]) if n and j != k))
+
+
+def _stick_moments(prior: Prior, gamma: FloatArray, powers: IntArray) -> FloatArray:
+    """The factor of one state in E[Π β_k^{m_k}], for every node of γ and every m in `powers`."""
     if not isinstance(prior, FinitePrior):
-        moments: FloatArray = gamma * np.exp(gammaln(powers))
-    elif np.isinf(gamma):
-        moments = float(prior.n_states) ** -powers
-    else:
-        moments = np.exp(gammaln(gamma / prior.n_states + powers) - gammaln(gamma / prior.n_states))
-    return np.append(0.0, moments)
+        return np.asarray(gamma[:, None] * np.exp(gammaln(powers)))
+    each = gamma[:, None] / prior.n_states
+    if np.isinf(gamma).all():
+        return np.full_like(each, float(prior.n_states)) ** -powers
+    return np.asarray(np.exp(gammaln(each + powers) - gammaln(each)))
 
 
 def _log_labellings(prior: Prior, n_states: int) -> float:
@@ -80,4 +106,12 @@ def _times(left: FloatArray, right: FloatArray) -> FloatArray:
     out = np.zeros((len(left), left.shape[1] + right.shape[1] - 1))
     for i in range(right.shape[1]):
         out[:, i : i + left.shape[1]] += left * right[:, i : i + 1]
+    return out
+
+
+def _outer(tables: list[FloatArray], combine: np.ufunc = np.multiply) -> FloatArray:
+    """All combinations of one entry from each table, row by row."""
+    out = tables[0]
+    for table in tables[1:]:
+        out = combine(out[:, :, None], table[:, None, :]).reshape(len(out), -1)
     return out
