@@ -7,8 +7,8 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.emissions._mixture_parameters import MixturePhi
 from ihmm.emissions._parameters import join, take
-from ihmm.emissions.dp_mixture import MixturePhi
 from ihmm.gibbs import SweepInfo
 from ihmm.model import Draw, Hyper, Transitions
 from ihmm.trajectory import Trajectory

@@ -1,4 +1,4 @@
-"""Growing and pruning the part of (β, π, φ) that has been looked at, around one pass over the trajectory."""
+"""Instantiating states of (β, π, φ) before and during a pass over the trajectory, and dropping unvisited ones after."""
 
 import numpy as np
 
@@ -11,15 +11,15 @@ from ihmm.kernels.sticks import ENDLESS, Theta
 from ihmm.model import Draw, Prior
 from ihmm.priors import FinitePrior
 
-SPARE = 16  # states, rows and columns that fit, at least, before the arrays must grow
-FRESH = 16  # states whose φ is drawn together, at least
+SPARE = 16  # minimum number of states, rows and columns that fit before the arrays must grow
+MIN_PHI_BATCH = 16  # new states whose φ is drawn together
 
 
 def open_theta(draw: Draw, prior: Prior, key: np.uint64, threshold: float) -> tuple[Theta, IntArray]:
     """θ with β's stick broken until the leftover is below `threshold`, and V = {k : β_k ≥ threshold} in front.
 
-    Also returns which column (a state of the draw, or a fresh one of V after those) stands where. The other fresh
-    states follow in the order of their birth.
+    Also returns the order of the columns: which state of the draw, or new state of V after those, is in each. Other new
+    states follow in the order in which they are instantiated.
     """
     theta = start_theta(draw, prior, key)
     while not sticks.break_until(theta, threshold):
@@ -32,7 +32,7 @@ def open_theta(draw: Draw, prior: Prior, key: np.uint64, threshold: float) -> tu
 
 
 def open_below(draw: Draw, prior: Prior, key: np.uint64, limit: float) -> Theta:
-    """θ with all rows open and sticks broken until every row's leftover is below `limit`; state k has row k + 1."""
+    """θ with all rows instantiated and broken until the leftover of each is below `limit`; state k has row k + 1."""
     theta = start_theta(draw, prior, key)
     while not sticks.open_until(theta, limit):
         theta = grow(theta)
@@ -40,7 +40,7 @@ def open_below(draw: Draw, prior: Prior, key: np.uint64, limit: float) -> Theta:
 
 
 def start_theta(draw: Draw, prior: Prior, key: np.uint64) -> Theta:
-    """θ as the last sweep drew it, with some room to grow."""
+    """θ as drawn in the last sweep, with spare capacity."""
     transitions, hyper = draw.transitions, draw.hyper
     n_states = len(transitions.rows)
     states, rows, columns = room_for(n_states), n_states + 1, n_states + SPARE
@@ -68,30 +68,30 @@ def start_theta(draw: Draw, prior: Prior, key: np.uint64) -> Theta:
 
 
 def total_states(prior: Prior) -> int:
-    """States there are, in the form compiled code reads."""
+    """Total number of states, in the form that compiled code reads."""
     return prior.n_states if isinstance(prior, FinitePrior) else ENDLESS
 
 
 def room_for(n: int) -> int:
-    """How many fit where there are n: memory that is never touched costs nothing."""
+    """Capacity for n items; memory that is never touched costs nothing."""
     return 2 * n + SPARE
 
 
 def copy_theta(theta: Theta) -> Theta:
-    """A θ that can be opened without changing this one, with room for it; both will find the same states."""
+    """A copy of θ with spare capacity. Both instantiate the same states later."""
     n_states, n_rows, _ = theta.size
     return resize(theta, room_for(n_states), room_for(n_rows), room_for(n_columns(theta)))
 
 
 def grow(theta: Theta) -> Theta:
-    """The same θ in arrays with more room: for states, rows and columns, whichever is short."""
+    """The same θ in larger arrays, for whichever of states, rows and columns has run out."""
     used = (*theta.size[:2], n_columns(theta))
     room = (len(theta.beta), *theta.rows.shape)
     return resize(theta, *(room_for(n) if n == most else most for n, most in zip(used, room, strict=True)))
 
 
 def resize(theta: Theta, states: int, rows: int, columns: int) -> Theta:
-    """The same θ in arrays of other sizes."""
+    """The same θ in arrays of the given sizes."""
     used_states, used_rows, _ = map(slice, theta.size.tolist())
     used_cells = used_rows, slice(n_columns(theta))
 
@@ -117,12 +117,12 @@ def resize(theta: Theta, states: int, rows: int, columns: int) -> Theta:
 
 
 def n_columns(theta: Theta) -> int:
-    """How many columns the longest row has."""
+    """Number of columns of the longest row."""
     return int(theta.known[: theta.size[1]].max())
 
 
 def open_state(theta: Theta, state: int) -> Theta:
-    """θ with this state and its row opened."""
+    """θ with this state and its row instantiated."""
     while not sticks.extend_row(theta, 0, state + 1, np.inf):
         theta = grow(theta)
     if theta.row_of[state] < 0:
@@ -133,21 +133,21 @@ def open_state(theta: Theta, state: int) -> Theta:
 
 
 def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> Phi:
-    """φ for at least `n_states` states, fresh ones drawn from H in batches that depend on the key alone."""
+    """φ for at least `n_states` states; new ones are drawn from H in batches that depend on the key alone."""
     while (known := size(phi)) < n_states:
-        phi = join(phi, sample_new(emission, np.random.default_rng([int(key), known]), max(known, FRESH), phi))
+        phi = join(phi, sample_new(emission, np.random.default_rng([int(key), known]), max(known, MIN_PHI_BATCH), phi))
     return phi
 
 
 def new_stream(rng: np.random.Generator) -> Array:
-    """A random stream for compiled code, seeded by the chain's generator."""
+    """A random stream for compiled code, seeded from the generator of the chain."""
     stream = np.empty(4, np.uint64)
     seed_stream(stream, rng.integers(0, 2**63, dtype=np.uint64), 0)
     return stream
 
 
 def compact(path: IntArray, theta: Theta, rank: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
-    """Keep the states the path visits, in order of `rank`, and fold the others into the leftover.
+    """Keep the visited states, in order of `rank`, and add the mass of the others to the leftover.
 
     Returns the path in the new labels, β over them, and the old labels.
     """

@@ -8,8 +8,8 @@ import ihmm
 import ihmm.model
 import ihmm.samplers
 from ihmm.emissions import Categorical, DPMixture, MultivariateNormal, Normal, Poisson
+from ihmm.emissions._mixture_parameters import MixturePhi
 from ihmm.emissions._parameters import fields, join, size, take
-from ihmm.emissions.dp_mixture import MixturePhi
 from ihmm.emissions.normal import NormalPhi
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.moves.mixture import group, separate

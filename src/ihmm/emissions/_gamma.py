@@ -1,4 +1,4 @@
-"""Expectations over a Gamma variable, for families that have one in them."""
+"""Expectations over a Gamma variable."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,16 @@ from ihmm._random import FLOOR
 from ihmm._typing import FloatArray
 
 NODES = 100
-TAILS = 1e-24  # probability left out at the lower end; the upper tail is light
-BLOCK = 4096  # observations looked at together
+LOWER_TAIL = 1e-24  # probability left out at the lower end
+BLOCK = 4096  # observations per block
 
 
 def gamma_nodes(shape: float, rate: float) -> tuple[FloatArray, FloatArray]:
     """Points x_i and logarithms of weights w_i with E[h(X)] ≈ Σ w_i h(x_i), X ~ Gamma(shape, rate).
 
-    This is the trapezoidal rule in log x, where the integrand is smooth and vanishes at both ends.
+    The trapezoidal rule in log x, where the integrand is smooth and vanishes at both ends.
     """
-    low, high = np.log(np.maximum(gammaincinv(shape, [TAILS, 1 - 1e-15]), FLOOR))
+    low, high = np.log(np.maximum(gammaincinv(shape, [LOWER_TAIL, 1 - 1e-15]), FLOOR))
     log_x = np.linspace(low, high, NODES)
     log_weight = shape * log_x - np.exp(log_x)
     return np.exp(log_x) / rate, log_weight - np.logaddexp.reduce(log_weight)

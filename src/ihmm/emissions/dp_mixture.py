@@ -1,14 +1,15 @@
-"""Mixtures within states: every state emits from a Dirichlet process mixture of its own, without truncation.
+"""Mixture emissions: every state emits from its own Dirichlet process mixture, without truncation.
 
     y_t | s_t = k  ~  Σ_c ψ_kc f(· | θ_kc),      ψ_k ~ GEM(σ),   θ_kc ~ H,   σ ~ Gamma or fixed
 
-This is the model of Fox et al. for which T15 §5 knows no exact sampler. Here the chain carries z_t, the component of
-step t within its state. Given z, a slice u_t ~ U(0, min(1, ψ_{s_t z_t}/ε′)) is drawn, and given the slices
+This is the model of Fox et al., for which T15 §5 leaves an exact sampler open. The chain carries z_t, the component of
+step t within its state. Given z, slice variables u_t ~ U(0, min(1, ψ_{s_t z_t}/ε′)) are drawn, and given these
 
     f(y_t, u_t | state k) = Σ_{c : ψ_kc ≥ ε′} ψ_kc f(y_t|θ_kc)  +  ε′ Σ_{c : ε′u_t ≤ ψ_kc < ε′} f(y_t|θ_kc)
 
-is a finite sum: any sampler draws the path from it, z summed out. Components above ε′ are not touched by the slices,
-so that they hold no step back. Then z given the path and the slices, the slices are forgotten, and σ, ψ, θ given z.
+is a finite sum: any sampler draws the trajectory from it, with z summed out. Slices do not restrict components above
+ε′, so that these mix freely. Then z is drawn given the trajectory and the slices, the slices are discarded, and σ, ψ
+and θ are drawn given z.
 """
 
 from dataclasses import dataclass, field
@@ -17,30 +18,32 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm import _checks
-from ihmm._random import FLOOR, dirichlet
-from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
+from ihmm._random import FLOOR
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.emissions import _protocol
 from ihmm.emissions._angles import angle_fields
+from ihmm.emissions._mixture_parameters import (
+    LOG_ZERO,
+    MixturePhi,
+    append_components,
+    choose,
+    flat_index,
+    log_sum,
+    occupied_components,
+    sample_weights,
+    scatter,
+    slice_height,
+)
 from ihmm.emissions._parameters import fields, rebuild, take
 from ihmm.emissions._protocol import REQUIRED, Emission, MixtureEmission, log_density_at, log_marginal, provides
 from ihmm.priors import GammaPrior
 
-UNBROKEN = 1e-3  # sticks of states from the prior are broken until less than this is left
-NEGLIGIBLE = 1e-6  # mass of components that are left out where rows are completed
-SMALLEST = 1e-12  # σ
-LOWEST = -1e300  # stands for the logarithm of zero where that must be subtracted
-TOGETHER = 32  # rare components that are scored at once: some families score all of them at every step given
-FIRST = 10  # components of all states together when a chain starts, at random: sampling tells them apart
-NOTHING = -1  # component of a step without a value
-
-
-class MixturePhi(NamedTuple):
-    """The components of every state that have been looked at; weight zero where a state has fewer than others."""
-
-    weights: FloatArray  # (K, C)
-    rest: FloatArray  # (K,): the mass of all components that have not been looked at
-    sigma: FloatArray  # (K,): σ, the same for all states
-    component: Phi  # (K, C, …)
+MAX_REMAINDER = 1e-3  # of the sticks of states drawn from the prior
+MAX_IGNORED = 1e-6  # mass of the components that are ignored when rows are completed
+MIN_SIGMA = 1e-12
+TAIL_BATCH = 32  # tail components scored together: some families score all of them at every step given
+INITIAL_COMPONENTS = 10  # of all states together, assigned at random when a chain starts
+NO_COMPONENT = -1  # of a time step without a value
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ class DPMixture(MixtureEmission):
     def validate(self, y: Array) -> Array:
         return self.component.validate(y)
 
-    # As seen from outside: what has not been looked at has the marginal density, as if each visit met a new component
+    # Outside of sampling, components that are not instantiated have the marginal density, as if each visit met a new
+    # one
 
     def log_density(self, y: Array, phi: MixturePhi) -> FloatArray:
         out = self._log_sums(y, phi, phi.weights > 0)
@@ -99,25 +103,25 @@ class DPMixture(MixtureEmission):
         return log_marginal(self.component, y)
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> MixturePhi:
-        return self._sample_states(rng, n, self._sample_sigma(rng), UNBROKEN)
+        return self._sample_states(rng, n, self._sample_sigma(rng), MAX_REMAINDER)
 
     def sample_new(self, rng: np.random.Generator, n: int, phi: MixturePhi) -> MixturePhi:
-        return self._sample_states(rng, n, float(phi.sigma[0]), UNBROKEN)
+        return self._sample_states(rng, n, float(phi.sigma[0]), MAX_REMAINDER)
 
     def sample_observations(self, rng: np.random.Generator, states: IntArray, phi: MixturePhi) -> Array:
         places, phi = self._place(rng, states, phi)
         return self.sample_given(rng, states, places, phi)
 
     def complete(self, rng: np.random.Generator, y: Array, states: IntArray, phi: MixturePhi) -> Array:
-        phi = self._deepen(rng, phi, NEGLIGIBLE)
+        phi = self._deepen(rng, phi, MAX_IGNORED)
         places = np.empty(len(y), np.int64)
         for k in np.unique(states):
             here, (_, place) = states == k, np.nonzero(phi.weights[[k]])
             log_odds = self.component.log_density(y[here], take(phi.component, (k, place)))
-            places[here] = place[_choose(rng, log_odds + np.log(phi.weights[k, place]))[0]]
+            places[here] = place[choose(rng, log_odds + np.log(phi.weights[k, place]))[0]]
         state, place = np.nonzero(phi.weights)
         return _protocol.complete(
-            self.component, rng, y, _index(phi, states, places), take(phi.component, (state, place))
+            self.component, rng, y, flat_index(phi, states, places), take(phi.component, (state, place))
         )
 
     def log_prior(self, phi: MixturePhi) -> FloatArray:
@@ -137,8 +141,8 @@ class DPMixture(MixtureEmission):
     def sliced(
         self, rng: np.random.Generator, y: Array, states: IntArray, components: IntArray, phi: MixturePhi
     ) -> "tuple[SlicedMixture, MixturePhi]":
-        seated = components != NOTHING
-        height = np.where(seated, _height(phi.weights, self.threshold)[states, components], 1.0)
+        seated = components != NO_COMPONENT
+        height = np.where(seated, slice_height(phi.weights, self.threshold)[states, components], 1.0)
         slices = np.where(seated, height * (1 - rng.random(len(y))), 1.0)
         sigma = float(phi.sigma[0])
         sliced = SlicedMixture(self.component, sigma, self.threshold, y=y, slices=slices, seated=seated)
@@ -155,41 +159,41 @@ class DPMixture(MixtureEmission):
     ) -> tuple[MixturePhi, IntArray]:
         sigma = self._mean_sigma() if phi is None else float(phi.sigma[0])
         if components is None:
-            components = rng.integers(max(FIRST // n_states, 1), size=len(y))
-        seats = _seat(states, components, n_states)
+            components = rng.integers(max(INITIAL_COMPONENTS // n_states, 1), size=len(y))
+        seats = occupied_components(states, components, n_states)
         # ψ is integrated out in the law of σ, so it is drawn after it
         sigma = self._resample_sigma(rng, sigma, seats.counts)
-        weights, rest = _sample_weights(rng, seats.counts, sigma)
+        weights, rest = sample_weights(rng, seats.counts, sigma)
         labels = seats.number[states, seats.components]
         if phi is not None and provides(self.component, "update"):
             theta = self.component.update(rng, y, labels, take(phi.component, (seats.state, seats.before)))
         else:
             theta = self.component.resample(rng, y, labels, len(seats.state))
-        component = _spread(theta, seats.state, seats.place, weights.shape)
+        component = scatter(theta, seats.state, seats.place, weights.shape)
         return MixturePhi(weights, rest, np.full(n_states, sigma), component), seats.components
 
     def sample_components(
         self, rng: np.random.Generator, states: IntArray, phi: MixturePhi
     ) -> tuple[MixturePhi, IntArray]:
         components, phi = self._place(rng, states, phi)
-        seats = _seat(states, components, len(phi.rest))
-        weights, rest = _sample_weights(rng, seats.counts, float(phi.sigma[0]))
+        seats = occupied_components(states, components, len(phi.rest))
+        weights, rest = sample_weights(rng, seats.counts, float(phi.sigma[0]))
         theta = take(phi.component, (seats.state, seats.before))
-        component = _spread(theta, seats.state, seats.place, weights.shape)
+        component = scatter(theta, seats.state, seats.place, weights.shape)
         return MixturePhi(weights, rest, phi.sigma, component), seats.components
 
     def sample_given(self, rng: np.random.Generator, states: IntArray, components: IntArray, phi: MixturePhi) -> Array:
         state, place = np.nonzero(phi.weights)
-        labels = _index(phi, states, components)
+        labels = flat_index(phi, states, components)
         y = self.component.sample_observations(rng, labels, take(phi.component, (state, place)))
-        unseated = components == NOTHING
+        unseated = components == NO_COMPONENT
         if unseated.any():
             y[unseated] = self.sample_observations(rng, states[unseated], phi)
         return y
 
     def describe(self, phi: MixturePhi) -> dict[str, FloatArray]:
-        """The number of components that are used, σ, and what components have on average; variances are those of the
-        whole mixture, between components and within."""
+        """Number of components, σ, and averages over the components; variances are those of the whole mixture, within
+        and between components."""
         weights = phi.weights / np.maximum(phi.weights.sum(axis=1, keepdims=True), FLOOR)
 
         def average(array: Array) -> FloatArray:
@@ -226,12 +230,12 @@ class DPMixture(MixtureEmission):
             if end == begin + 1:
                 out[k] = table[begin]
             elif end > begin:
-                _log_sum(table[begin:end], out[k])
+                log_sum(table[begin:end], out[k])
         return out
 
     def _place(self, rng: np.random.Generator, states: IntArray, phi: MixturePhi) -> tuple[IntArray, MixturePhi]:
-        """Components c ~ ψ_{s_t}; sticks are broken further until all of them are known."""
-        above = 1 - rng.random(len(states))  # mass of the components behind the one that is chosen, at most
+        """Components c ~ ψ_{s_t}; sticks are broken further until all of them are instantiated."""
+        above = 1 - rng.random(len(states))  # upper bound of the mass of the components after the chosen one
         phi = self._deepen(rng, phi, 0.5 * above.min(initial=1.0))
         cumulative = np.cumsum(phi.weights, axis=1)
         places = np.empty(len(states), np.int64)
@@ -243,11 +247,11 @@ class DPMixture(MixtureEmission):
 
     def _sample_states(self, rng: np.random.Generator, n: int, sigma: float, limit: float) -> MixturePhi:
         nowhere = np.empty(0, np.int64)
-        nothing = _spread(take(self.component.sample_prior(rng, 1), nowhere), nowhere, nowhere, (n, 0))
+        nothing = scatter(take(self.component.sample_prior(rng, 1), nowhere), nowhere, nowhere, (n, 0))
         return self._deepen(rng, MixturePhi(np.empty((n, 0)), np.ones(n), np.full(n, sigma), nothing), limit)
 
     def _deepen(self, rng: np.random.Generator, phi: MixturePhi, limit: float) -> MixturePhi:
-        """Break the sticks of all states until no more than `limit` is left of any."""
+        """Break the sticks of all states until at most `limit` is left of each."""
         limit = max(limit, FLOOR)
         while (phi.rest > limit).any():
             sigma = float(phi.sigma[0])
@@ -265,7 +269,7 @@ class DPMixture(MixtureEmission):
                 np.hstack([phi.weights, weights]),
                 np.maximum(rest, FLOOR),
                 phi.sigma,
-                _beside(phi.component, _spread(theta, state, place, weights.shape)),
+                append_components(phi.component, scatter(theta, state, place, weights.shape)),
             )
         return phi
 
@@ -275,7 +279,7 @@ class DPMixture(MixtureEmission):
     def _sample_sigma(self, rng: np.random.Generator) -> float:
         if not isinstance(self.concentration, GammaPrior):
             return float(self.concentration)
-        return max(float(rng.gamma(self.concentration.shape, 1 / self.concentration.rate)), SMALLEST)
+        return max(float(rng.gamma(self.concentration.shape, 1 / self.concentration.rate)), MIN_SIGMA)
 
     def _resample_sigma(self, rng: np.random.Generator, sigma: float, counts: IntArray) -> float:
         """σ | z, ψ integrated out: r_k ~ Beta(σ+1, n_k), q_k ~ Bernoulli(n_k/(n_k+σ)), then Gamma."""
@@ -287,27 +291,27 @@ class DPMixture(MixtureEmission):
         log_r = np.log(np.maximum(rng.beta(sigma + 1, customers), FLOOR))
         q = rng.random(len(customers)) * (customers + sigma) < customers
         shape = prior.shape + np.count_nonzero(counts) - np.count_nonzero(q)
-        return max(float(rng.gamma(shape, 1 / (prior.rate - log_r.sum()))), SMALLEST)
+        return max(float(rng.gamma(shape, 1 / (prior.rate - log_r.sum()))), MIN_SIGMA)
 
 
 @dataclass(frozen=True, eq=False)
 class SlicedMixture(DPMixture):
-    """The mixture given slices and σ, as Step 1 sees it. Its observations are the numbers of the steps."""
+    """The mixture given slice variables and σ, as Step 1 uses it. Its observations are indices of time steps."""
 
     y: Array = field(kw_only=True)
     slices: FloatArray = field(kw_only=True)  # u_t
-    seated: BoolArray = field(kw_only=True)  # steps that have a component: those with a value
+    seated: BoolArray = field(kw_only=True)  # time steps that have a component: those with a value
 
     @property
     def limit(self) -> float:
-        """Components below this are in no slice."""
+        """Components below this weight are in no slice."""
         return self.threshold * float(self.slices.min())
 
     def log_density(self, y: IntArray, phi: MixturePhi) -> FloatArray:
         out = self._log_sums(self.y[y], phi, phi.weights >= self.threshold)
         tail = self._tail(y, phi)
-        # added up on a scale of their own at each step
-        top = np.maximum(out.max(axis=0), LOWEST)
+        # summed relative to the largest term at each time step
+        top = np.maximum(out.max(axis=0), LOG_ZERO)
         larger = tail.log_density > top[tail.step]
         np.maximum.at(top, tail.step[larger], tail.log_density[larger])
         share = np.exp(tail.log_density - top[tail.step])
@@ -323,8 +327,8 @@ class SlicedMixture(DPMixture):
         return self.sample_prior(rng, n)
 
     def assign(self, rng: np.random.Generator, states: IntArray, phi: MixturePhi) -> IntArray:
-        """z_t given the path and the slices."""
-        components = np.full(len(states), NOTHING)
+        """z_t given the trajectory and the slice variables."""
+        components = np.full(len(states), NO_COMPONENT)
         for k in np.unique(states[self.seated]):
             steps = np.flatnonzero((states == k) & self.seated)
             own = take(phi, np.array([k]))
@@ -337,7 +341,7 @@ class SlicedMixture(DPMixture):
         (explicit,) = np.nonzero(own.weights[0] >= self.threshold)
         if len(explicit):
             log_odds = self.component.log_density(self.y[steps], take(own.component, (0, explicit)))
-            chosen, best = _choose(rng, log_odds + np.log(own.weights[0, explicit]))
+            chosen, best = choose(rng, log_odds + np.log(own.weights[0, explicit]))
             out = explicit[chosen]
         tail = self._tail(steps, own)
         score = tail.log_density + rng.gumbel(size=len(tail.step))
@@ -347,9 +351,9 @@ class SlicedMixture(DPMixture):
         return out
 
     def _tail(self, steps: IntArray, phi: MixturePhi) -> "_Tail":
-        """The pairs of a step and a component below ε′ that its slice allows, with log ε′ f(y_t|θ_kc)."""
+        """Pairs of a time step and a component below ε′ that its slice allows, with log ε′ f(y_t|θ_kc)."""
         slices = self.slices[steps]
-        height = _height(phi.weights, self.threshold)
+        height = slice_height(phi.weights, self.threshold)
         state, place = np.nonzero((height >= slices.min(initial=1.0)) & (phi.weights < self.threshold))
         height = height[state, place]
         order = np.flatnonzero(slices <= height.max(initial=0.0))
@@ -358,21 +362,13 @@ class SlicedMixture(DPMixture):
         which = np.repeat(np.arange(len(state)), size)
         step = order[np.arange(len(which)) - np.repeat(np.cumsum(size) - size, size)]
         log_density = np.full(len(which), np.log(self.threshold))
-        for begin in range(0, len(state), TOGETHER):
-            few = slice(begin, begin + TOGETHER)
-            pairs = slice(*np.searchsorted(which, [begin, begin + TOGETHER]))
+        for begin in range(0, len(state), TAIL_BATCH):
+            few = slice(begin, begin + TAIL_BATCH)
+            pairs = slice(*np.searchsorted(which, [begin, begin + TAIL_BATCH]))
             theta = take(phi.component, (state[few], place[few]))
             y = self.y[steps[step[pairs]]]
             log_density[pairs] += log_density_at(self.component, y, which[pairs] - begin, theta)
         return _Tail(step, state[which], place[which], log_density)
-
-
-def rearrange(phi: MixturePhi, before: tuple[IntArray, IntArray], after: tuple[IntArray, IntArray]) -> MixturePhi:
-    """Some components put into other states and places, (states, places) each; what is left of sticks is forgotten."""
-    state, place = after
-    shape = (int(state.max()) + 1, int(place.max()) + 1)
-    weights, component = (_spread(take(part, before), state, place, shape) for part in (phi.weights, phi.component))
-    return MixturePhi(weights, np.zeros(shape[0]), np.full(shape[0], phi.sigma[0]), component)
 
 
 class _Tail(NamedTuple):
@@ -380,86 +376,3 @@ class _Tail(NamedTuple):
     state: IntArray
     place: IntArray
     log_density: FloatArray
-
-
-class _Seats(NamedTuple):
-    """Occupied components, of each state in the order in which they appear."""
-
-    counts: IntArray  # (K, C): steps
-    components: IntArray  # (T,): z in the new order
-    state: IntArray  # (occupied,)
-    place: IntArray  # (occupied,): the new component
-    before: IntArray  # (occupied,): the old one
-    number: IntArray  # (K, C): which of the occupied ones
-
-
-def _seat(states: IntArray, components: IntArray, n_states: int) -> _Seats:
-    size = int(components.max(initial=0)) + 1
-    code = states * size + components
-    first = np.full(n_states * size, len(code))
-    first[code[::-1]] = np.arange(len(code))[::-1]  # the last one written is the first
-    occupied = np.flatnonzero(first < len(code))
-    occupied = occupied[np.lexsort((first[occupied], occupied // size))]
-    state = occupied // size
-    begins = np.searchsorted(state, np.arange(n_states))
-    place = np.arange(len(state)) - begins[state]
-    renamed = np.zeros(n_states * size, np.int64)
-    renamed[occupied] = place
-    components = renamed[code]
-    number = np.zeros((n_states, int(place.max(initial=0)) + 1), np.int64)
-    number[state, place] = np.arange(len(state))
-    counts = np.bincount(states * number.shape[1] + components, minlength=number.size).reshape(number.shape)
-    return _Seats(counts, components, state, place, occupied % size, number)
-
-
-def _sample_weights(rng: np.random.Generator, counts: IntArray, sigma: float) -> tuple[FloatArray, FloatArray]:
-    """ψ_k ~ Dir(n_k1, …, n_kC, σ), of each state."""
-    weights = dirichlet(rng, np.column_stack([counts, np.full(len(counts), sigma)]))
-    return np.where(counts > 0, weights[:, :-1], 0.0), weights[:, -1]
-
-
-def _height(weights: FloatArray, threshold: float) -> FloatArray:
-    """Of a component's slices: min(1, ψ/ε′)."""
-    return np.asarray(np.minimum(weights / threshold, 1.0))
-
-
-def _log_sum(table: FloatArray, out: FloatArray) -> None:
-    """log Σ exp of the rows, which are overwritten."""
-    np.max(table, axis=0, out=out)
-    np.maximum(out, LOWEST, out=out)
-    table -= out
-    np.exp(table, out=table)
-    with np.errstate(divide="ignore"):
-        out += np.log(table.sum(axis=0))
-
-
-def _choose(rng: np.random.Generator, log_odds: FloatArray) -> tuple[IntArray, FloatArray]:
-    """One column of each row in proportion to its odds, by Gumbel noise, and the largest sum."""
-    score = log_odds + rng.gumbel(size=log_odds.shape)
-    chosen = np.argmax(score, axis=1)
-    return chosen, score[np.arange(len(score)), chosen]
-
-
-def _index(phi: MixturePhi, states: IntArray, components: IntArray) -> IntArray:
-    """Where components stand among all that have a weight, state by state."""
-    index = np.zeros(phi.weights.shape, np.int64)
-    real = phi.weights > 0
-    index[real] = np.arange(np.count_nonzero(real))
-    return np.asarray(index[states, components])
-
-
-def _spread(theta: Phi, state: IntArray, place: IntArray, shape: tuple[int, ...]) -> Phi:
-    """Parameters one after the other, put into arrays (K, C, …)."""
-
-    def spread(array: Array) -> Array:
-        out = np.zeros((*shape, *array.shape[1:]), array.dtype)
-        out[state, place] = array
-        return out
-
-    return rebuild(theta, map(spread, fields(theta).values()))
-
-
-def _beside(left: Phi, right: Phi) -> Phi:
-    """The components of the same states, side by side."""
-    pairs = zip(fields(left).values(), fields(right).values(), strict=True)
-    return rebuild(left, (np.concatenate(pair, axis=1) for pair in pairs))

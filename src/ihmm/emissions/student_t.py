@@ -1,7 +1,7 @@
 """Student t emissions: y | μ, σ² ~ t(dof, μ, σ²) with μ | σ² ~ N(mean, σ²/strength), σ² ~ InvGamma(shape, rate).
 
-A t is a normal whose precision varies from step to step: y_t | λ_t ~ N(μ, σ²/λ_t), λ_t ~ Gamma(dof/2, dof/2). Given the
-λ_t, (μ, σ²) has the posterior of `Normal`, with observations of different weight.
+A t is a Gaussian whose precision varies between time steps: y_t | λ_t ~ N(μ, σ²/λ_t), λ_t ~ Gamma(dof/2, dof/2). Given
+the λ_t, (μ, σ²) has the posterior of `Normal` with weighted observations.
 """
 
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ class StudentTPhi(NamedTuple):
 
 @dataclass(frozen=True)
 class StudentT(Emission):
-    """Observations that are normal but for outliers, which then need no states of their own.
+    """Observations with heavy tails, so that outliers do not create states of their own.
 
     Parameters
     ----------
     dof
-        Degrees of freedom, the same for all states: the fewer, the more outliers are expected, and the farther off.
-        With 4 one value in 130 is more than five scales off; with 30 they are nearly normal.
+        Degrees of freedom, the same for all states; fewer mean heavier tails. With 4, one value in 130 is more than
+        five scales from the location; with 30 the density is nearly Gaussian.
     mean
-        Where the states' locations are centred.
+        Prior mean of the locations.
     strength
-        How many observations the prior mean is worth; small values let locations spread far.
+        Weight of the prior mean in observations; small values let the locations spread far.
     shape, rate
-        The squared scale is InvGamma(shape, rate), of mean rate/(shape − 1).
+        The squared scale is InvGamma(shape, rate), with mean rate/(shape − 1).
     """
 
     dof: float = 4.0
@@ -70,7 +70,7 @@ class StudentT(Emission):
         return np.asarray(self._log_peak(phi.scale2)[states] - 0.5 * (self.dof + 1) * np.log1p(distance))
 
     def log_marginal(self, y: FloatArray) -> FloatArray:
-        # given λ another t, with 2·shape degrees of freedom: y ~ N(mean, σ²(1/λ + 1/strength)), σ² ~ InvGamma
+        # given λ, a t with 2·shape degrees of freedom: y ~ N(mean, σ²(1/λ + 1/strength)), σ² ~ InvGamma
         precision, log_weight = gamma_nodes(self.dof / 2, self.dof / 2)
         scale = 2 * self.rate * (1 / precision + 1 / self.strength)
         constant = lgamma(self.shape + 0.5) - lgamma(self.shape) - 0.5 * np.log(np.pi * scale)
@@ -85,11 +85,11 @@ class StudentT(Emission):
         return StudentTPhi(*self._normal.sample_prior(rng, n))
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> StudentTPhi:
-        """As if all observations had the same weight: good enough to begin with."""
+        """As if all observations had the same weight, which is good enough to start from."""
         return StudentTPhi(*self._normal.resample(rng, y, states, n_states))
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: StudentTPhi) -> StudentTPhi:
-        """Draw the λ_t given φ, then φ given them."""
+        """Draw the λ_t given φ, then φ given the λ_t."""
         distance = np.square(y - phi.location[states]) / phi.scale2[states]
         weight = 2 * rng.standard_gamma(0.5 * (self.dof + 1), len(y)) / (self.dof + distance)
         return self._given_weights(rng, y, states, np.maximum(weight, FLOOR), len(phi.location))

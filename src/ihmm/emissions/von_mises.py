@@ -28,18 +28,18 @@ class VonMisesPhi(NamedTuple):
 
 @dataclass(frozen=True)
 class VonMises(Emission):
-    """Angles in radians, one per step. They may be given modulo any number of turns and are wrapped into ±π.
+    """Angles in radians, one per time step. They may be unwrapped; they are wrapped into ±π.
 
     Means and intervals of forecast or imputed angles are taken on the circle.
 
     Parameters
     ----------
     shape, rate
-        Each state's concentration κ is Gamma(shape, rate). About a large κ angles are normal with variance 1/κ; at 0
-        they are uniform.
+        The concentration κ of each state is Gamma(shape, rate). For large κ angles are nearly Gaussian with variance
+        1/κ; for κ = 0 they are uniform.
     direction, strength
-        Mean directions are von Mises too, about `direction` with concentration `strength`; 0 makes all of them
-        equally likely.
+        Mean directions are von Mises with mean `direction` and concentration `strength`; 0 makes all of them equally
+        likely.
     """
 
     circular: ClassVar[bool] = True  # observations are angles
@@ -58,7 +58,7 @@ class VonMises(Emission):
     def validate(self, y: Array) -> FloatArray:
         angles = real_values(y, "VonMises")
         largest = float(np.abs(angles).max())
-        # An angle that is followed round and round may be large, but then it does not jump
+        # An unwrapped angle may be large, but then it does not jump
         if 4 * np.pi < largest <= 360 and np.abs(np.diff(angles)).max(initial=0) > np.pi:
             raise ValueError(
                 f"VonMises expects radians, and values up to {largest:g} that jump look like degrees; "
@@ -95,7 +95,7 @@ class VonMises(Emission):
         return VonMisesPhi(rng.vonmises(self.direction, self.strength, n), concentration)
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> VonMisesPhi:
-        # about a large κ, y is normal with variance 1/κ
+        # for large κ, y is nearly Gaussian with variance 1/κ
         seen = resultant(y, states, n_states)
         concentration = rng.standard_gamma(self.shape + 0.5 * seen.number) / (self.rate + seen.shortfall)
         return self.update(rng, y, states, VonMisesPhi(seen.direction, np.maximum(concentration, FLOOR)))

@@ -17,7 +17,8 @@ import numpy as np
 from ihmm import _checks
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
-from ihmm.emissions.dp_mixture import DPMixture, rearrange
+from ihmm.emissions._mixture_parameters import rearrange
+from ihmm.emissions.dp_mixture import DPMixture
 from ihmm.kernels.counts import count_transitions
 from ihmm.kernels.greedy import row_gain
 from ihmm.model import Hyper, Model
