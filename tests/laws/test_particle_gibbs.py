@@ -81,9 +81,9 @@ class TestTheLawTestsCanFail:
         def forget(theta, cloud, reference, following, *others):
             trace_back(theta, cloud, reference, -1, *others)
 
-        trace_back = particle_gibbs.csmc.trace_back
+        trace_back = particle_gibbs.particles.trace_back
         assert self.run(ihmm.ParticleGibbs(3, block_size=2)).p_value > ALARM
-        monkeypatch.setattr(particle_gibbs.csmc, "trace_back", forget)
+        monkeypatch.setattr(particle_gibbs.particles, "trace_back", forget)
         result = self.run(ihmm.ParticleGibbs(3, block_size=2), sweeps=80_000)
         assert result.p_value < 1e-8, result
 

@@ -17,10 +17,10 @@ from ihmm import _checks
 from ihmm._memory import keep_memory
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.emissions._base import size, take
-from ihmm.kernels import csmc
+from ihmm.kernels import csmc, particles, systematic
 from ihmm.kernels.counts import rename
-from ihmm.kernels.csmc import Cloud, Density
 from ihmm.kernels.layout import relate_with_tail
+from ihmm.kernels.particles import Cloud, Density
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Data, Distant, Draw, Keeper, Model, Sums, distant
 from ihmm.priors import FinitePrior
@@ -52,6 +52,10 @@ class ParticleGibbs:
     block_size
         Renew long sequences in blocks of so many steps, every other one given those between, then those. The blocks can
         be worked on at the same time (see `cores` of `sample`), and memory grows with them instead of the sequence.
+    resampling
+        ``"multinomial"`` draws the particles of a time step independently (T15). ``"systematic"`` merges particles in
+        the same state and thins them with one uniform a time step: N is then the largest number of states kept, cost
+        hardly grows with it, and the trajectory mixes faster. It always has ancestor sampling.
     """
 
     n_particles: int = 10
@@ -59,6 +63,7 @@ class ParticleGibbs:
     ancestor_sampling: bool = True
     threshold: float = 1e-3
     block_size: int | None = None
+    resampling: str = "multinomial"
 
     def __post_init__(self) -> None:
         _checks.count("n_particles (the reference included)", self.n_particles, least=2)
@@ -66,6 +71,12 @@ class ParticleGibbs:
         _checks.positive("threshold", self.threshold)
         if self.block_size is not None:
             _checks.count("block_size (steps; None renews whole sequences)", self.block_size)
+        _checks.one_of("resampling", self.resampling, ("multinomial", "systematic"))
+        if self.resampling == "systematic" and not self.ancestor_sampling:
+            raise ValueError(
+                "ancestor_sampling=False needs resampling='multinomial'; systematic resampling merges particles, "
+                "and the reference has no past of its own"
+            )
 
     def check(self, model: Model, data: Data) -> None:
         pass  # serves every model
@@ -154,6 +165,7 @@ class ParticleGibbs:
         sequence = np.full(len(reference), -1)
         sequence[job.starts] = job.numbers
         log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(reference))
+        forward = systematic.forward if self.resampling == "systematic" else csmc.forward
         cloud = empty_cloud(len(reference), self.n_particles)
         if job.before >= 0:
             theta = open_state(theta, job.before)
@@ -170,19 +182,21 @@ class ParticleGibbs:
             log_g = log_marginal[steps]
             density = score(model.log_density(data, known, steps), log_g, begin, theta)
             while t < stop:
-                t, needed = csmc.forward(
+                t, needed = forward(
                     t, stop, self.n_particles, theta, density, cloud, reference, sequence, forward_key, stream
                 )
-                if needed == csmc.GROW:
+                if needed == particles.GROW:
                     theta = grow(theta)
                     density = widen(density, len(theta.beta))
-                elif needed != csmc.NOTHING:
+                elif needed != particles.NOTHING:
                     phi = extend_phi(model.emission, phi_key, phi, needed + 1)
                     log_f = model.log_density(data, take(phi, np.array([needed])), steps)[:, 0]
                     density = add_column(density, needed, log_f - log_g)
 
         renewed = np.empty_like(reference)
-        csmc.trace_back(theta, cloud, reference, job.after, sequence, backward_key, self.ancestor_sampling, renewed)
+        particles.trace_back(
+            theta, cloud, reference, job.after, sequence, backward_key, self.ancestor_sampling, renewed
+        )
         return small(renewed)
 
     def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Theta, IntArray]:
@@ -292,8 +306,9 @@ def widen(density: Density, capacity: int) -> Density:
 
 def empty_cloud(n_steps: int, n_particles: int) -> Cloud:
     """Room for every step's pairs, and pair 0: the initial row, of mass one."""
-    size = 1 + n_steps * n_particles  # pages that no pair reaches are never touched
+    most = n_particles + 2  # rounding may add to N
+    size = 1 + n_steps * most  # pages that no pair reaches are never touched
     state, row, number = (np.empty(size, np.int32) for _ in range(3))
     cloud = Cloud(np.empty(n_steps + 1, np.int64), state, row, number, np.empty(size))
-    cloud.first[0], cloud.row[0], cloud.number[0], cloud.mass[0] = 1, 0, n_particles, 1.0
+    cloud.first[0], cloud.row[0], cloud.number[0], cloud.mass[0] = 1, 0, most, 1.0
     return cloud
