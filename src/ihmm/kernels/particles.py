@@ -43,13 +43,21 @@ class Density(NamedTuple):
 @inlined
 def mix_rows(rows, row_tail, row, mass, begin, last, mixture):
     """Σ_i w_i π(k | s^i) for k in V; returns Σ_i w_i r(s^i)."""
-    tail = mass[begin] * row_tail[row[begin]]
-    for k in range(len(mixture)):
-        mixture[k] = mass[begin] * rows[row[begin], k]
-    for p in range(begin + 1, last + 1):
-        tail += mass[p] * row_tail[row[p]]
+    if begin == last:
+        r, m = row[begin], mass[begin]
         for k in range(len(mixture)):
-            mixture[k] += mass[p] * rows[row[p], k]
+            mixture[k] = m * rows[r, k]
+        return m * row_tail[r]
+    # Two at once to begin with: more are rare
+    r, m, other, m_other = row[begin], mass[begin], row[begin + 1], mass[begin + 1]
+    tail = m * row_tail[r] + m_other * row_tail[other]
+    for k in range(len(mixture)):
+        mixture[k] = m * rows[r, k] + m_other * rows[other, k]
+    for p in range(begin + 2, last + 1):
+        r, m = row[p], mass[p]
+        tail += m * row_tail[r]
+        for k in range(len(mixture)):
+            mixture[k] += m * rows[r, k]
     return tail
 
 

@@ -42,6 +42,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
     weight = np.empty(n_explicit)
     slot = np.full(len(theta.beta), -1)
     before = np.empty(4, np.uint64)
+    share = 1.0 / n_particles
     while t < stop:
         if sequence[t] >= 0:
             seed_stream(stream, key, sequence[t])
@@ -60,7 +61,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
             total = multiply(weight, explicit[t - offset], weight)
         tail_weight = tail * explicit[t - offset, n_explicit]
         everything = total + tail_weight
-        spacing = everything / n_particles
+        spacing = everything * share
 
         # The usual case: all others together do not reach the first point of the grid, and the reference alone is kept.
         # Its state is known beforehand, so the processor can begin the next step before this one is decided.
@@ -73,7 +74,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
             continue
 
         # Thin V, with masses in units of the spacing
-        end, point, line = begin, math.inf, 0.0
+        end, point, line, lacks_row = begin, math.inf, 0.0, False
         certain = own >= spacing and everything > TINY
         if everything > TINY:
             point = u * spacing if certain else through_reference(u, weight, chosen, tail_weight, spacing)
@@ -89,6 +90,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
             for p in range(begin, end):
                 k = state[p]
                 row[p], mass[p] = row_of[k], max(weight[k] * scale, 1.0)
+                lacks_row |= row[p] < 0
 
         # The reference, if it is one of the hits in the tail, or if weights have underflowed
         first_tail = end
@@ -119,12 +121,10 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
             if slot[k] < 0:
                 slot[k] = end
                 state[end], row[end], mass[end] = k, row_of[k], 0.0
+                lacks_row |= row[end] < 0
                 end += 1
             mass[slot[k]] += 1.0
 
-        lacks_row = False
-        for p in range(begin, end):
-            lacks_row |= row[p] < 0
         for p in range(first_tail, end):
             slot[state[p]] = -1
         if lacks_row and needed == NOTHING:
