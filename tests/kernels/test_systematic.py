@@ -111,3 +111,29 @@ def test_a_broken_pass_is_rejected(name, monkeypatch, tmp_path):
     counts, law = after_one_pass(sampler)
     with pytest.raises(AssertionError, match="p = "):
         assert_frequencies(counts, law)
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.5, 1.0])
+def test_a_step_at_which_every_weight_is_zero_keeps_the_reference(threshold, monkeypatch):
+    def score_of_nothing(*arguments):
+        density = score(*arguments)
+        density.explicit[1::4] = 0.0
+        return density
+
+    score = particle_gibbs.score
+    monkeypatch.setattr(particle_gibbs, "score", score_of_nothing)
+    references = np.random.default_rng(6).integers(0, 2, (500, 4))
+    new = passes(Thinned(5, threshold=threshold), TWO_STATES, references)
+    np.testing.assert_array_equal(new[:, 1], references[:, 1])
+    assert np.any(new != references)
+
+
+@pytest.mark.parametrize("n_particles", [2, 10, 1000])
+@pytest.mark.parametrize("threshold", [0.1, 0.5, 1.0])
+def test_a_reference_that_cannot_be_is_left_soon(threshold, n_particles):
+    """One state cannot emit the first symbol, and the path begins there; no other state is found in its place."""
+    problem = TWO_STATES._replace(probs=((0.5, 0.5, 1e-320), (0.2, 0.2, 0.6)))
+    new = np.tile([0, 1, 0, 0], (200, 1))
+    for seed in range(30):
+        new = passes(Thinned(n_particles, threshold=threshold), problem, new, seed)
+    assert np.all(new[:, [0, 2]] == 1)

@@ -20,8 +20,8 @@ def broken(module, folder, *changes):
 
 # Passes of `kernels.systematic` that keep the reference, and are wrong all the same
 OWN = "own = weight[chosen] if chosen < n_explicit else 0.0"
-GRID = "point = u * spacing if certain else through_reference(u, weight, chosen, tail_weight, spacing)"
-OWN_HIT = "slot[chosen] = first_tail\n                point += spacing"
+GRID = "point = u * spacing if is_sure else through_reference(u, weight, chosen, tail_weight, spacing)"
+OWN_HIT = "end += 1\n            point += spacing\n\n"
 HITS = "while point < line + tail_weight:\n            point += spacing"
 SYSTEMATIC = {
     "a grid that is not conditioned on the reference": [(GRID, "point = u * spacing")],

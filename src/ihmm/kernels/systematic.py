@@ -75,15 +75,16 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
 
         # Thin V, with masses in units of the spacing
         end, point, line, lacks_row = begin, math.inf, 0.0, False
-        certain = own >= spacing and everything > TINY
         if everything > TINY:
-            point = u * spacing if certain else through_reference(u, weight, chosen, tail_weight, spacing)
+            is_sure = own >= spacing
+            point = u * spacing if is_sure else through_reference(u, weight, chosen, tail_weight, spacing)
+            must_hit = -1 if is_sure else chosen  # whatever rounding says
             for k in range(n_explicit):
                 is_small = weight[k] < spacing
                 state[end] = k
                 end += not is_small
                 line += weight[k] if is_small else 0.0
-                if line > point:
+                if line > point or k == must_hit:
                     point += spacing
                     end += 1
             scale = n_particles / everything
@@ -92,16 +93,13 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
                 row[p], mass[p] = row_of[k], max(weight[k] * scale, 1.0)
                 lacks_row |= row[p] < 0
 
-        # The reference, if it is one of the hits in the tail, or if weights have underflowed
+        # One of the hits in the tail is the reference if that is there; it is all that is left if weights underflow
         first_tail = end
-        if not certain and not contains(state, begin, end, chosen):
+        if chosen >= n_explicit or end == begin:
             state[end], row[end], mass[end] = chosen, row_of[chosen], 1.0
+            slot[chosen] = end
             end += 1
-            if chosen >= n_explicit:
-                slot[chosen] = first_tail
-                point += spacing
-            else:
-                first_tail = end
+            point += spacing
 
         # The tail: choose a parent by the mass of its tail, and walk that
         needed = NOTHING
@@ -171,12 +169,3 @@ def through_reference(u, weight, reference, tail_weight, spacing):
     for k in range(min(reference, n_explicit)):
         point += weight[k] if weight[k] < spacing else 0.0
     return point - math.floor(point / spacing) * spacing
-
-
-@jit
-def contains(state, begin, end, k):
-    """Whether one of these pairs is in state k."""
-    found = False
-    for p in range(begin, end):
-        found |= state[p] == k
-    return found

@@ -165,7 +165,7 @@ class ParticleGibbs:
         sequence = np.full(len(reference), -1)
         sequence[job.starts] = job.numbers
         log_marginal = data.log_marginal if self.proposal == "posterior" else np.zeros(len(reference))
-        forward = systematic.forward if self.resampling == "systematic" else csmc.forward
+        kernel = systematic if self.resampling == "systematic" else csmc
         cloud = empty_cloud(len(reference), self.n_particles)
         if job.before >= 0:
             theta = open_state(theta, job.before)
@@ -182,7 +182,7 @@ class ParticleGibbs:
             log_g = log_marginal[steps]
             density = score(model.log_density(data, known, steps), log_g, begin, theta)
             while t < stop:
-                t, needed = forward(
+                t, needed = kernel.forward(
                     t, stop, self.n_particles, theta, density, cloud, reference, sequence, forward_key, stream
                 )
                 if needed == particles.GROW:
