@@ -21,7 +21,8 @@ from ihmm.data import Data
 from ihmm.gibbs import initial_draw, resample_globals
 from ihmm.model import Draw, Model
 
-GOALS = {10: 1.0, 50: 0.7}  # maximum time of the pass relative to the C++ program, by number of particles
+# Maximum time of the pass relative to the C++ program, by resampling scheme and number of particles
+GOALS = {("multinomial", 10): 1.0, ("multinomial", 50): 0.7, ("systematic", 10): 0.3, ("systematic", 50): 0.08}
 REST = 0.3  # maximum time of the rest of a sweep relative to its pass
 SLOPE = 1.05  # maximum slope of log time in log size
 LIMIT = Path(__file__).resolve().parents[2] / "shared" / "limit" / "run"
@@ -40,14 +41,15 @@ def main() -> None:
 def against_the_limit(program: Path | None) -> None:
     """The pass on data like those of the C++ program: V states 2 apart, noise 0.5, self-transition probability 0.75."""
     print("One pass and one sweep, T = 4000, |V| = 12, medians of 60 in ms; ns per particle and time step of the pass")
-    print("    N    pass     ns   sweep    rest/pass (goal)   C++ pass     ns    pass/C++ (goal)")
-    for n_particles, goal in GOALS.items():
-        model, data, draw = settled(12, 4000, n_particles)
+    print("                 N    pass     ns   sweep    rest/pass (goal)   C++ pass     ns    pass/C++ (goal)")
+    for (scheme, n_particles), goal in GOALS.items():
+        model, data, draw = settled(12, 4000)
         lean = [limit_ms(program, 4000, 12, n_particles)] if program else []
-        a_pass, a_sweep = time_sweep(model, data, draw, n_particles, 60)
+        a_pass, a_sweep = time_sweep(model, data, draw, ihmm.ParticleGibbs(n_particles, resampling=scheme), 60)
         lean += [limit_ms(program, 4000, 12, n_particles)] if program else []
         per_step, rest = 1e6 / (4000 * n_particles), a_sweep / a_pass - 1
-        row = f"{n_particles:5d} {a_pass:7.3f} {a_pass * per_step:6.1f} {a_sweep:7.3f} {rest:12.2f} (≤ {REST:.2f})"
+        row = f"{scheme:<12} {n_particles:5d} {a_pass:7.3f} {a_pass * per_step:6.1f} {a_sweep:7.3f}"
+        row += f" {rest:12.2f} (≤ {REST:.2f})"
         if lean:
             best = float(np.mean(lean))
             row += f" {best:10.3f} {best * per_step:6.1f} {a_pass / best:11.2f} (≤ {goal:.2f})"
@@ -58,15 +60,16 @@ def against_the_limit(program: Path | None) -> None:
 
 def growth() -> None:
     """Slopes of log time against log size: 1 is linear."""
-    print("\nGrowth of one pass: slope of log time in log size (1 is linear), and ms")
+    for scheme in ("multinomial", "systematic"):
+        print(f"\nGrowth of one {scheme} pass: slope of log time in log size (1 is linear), and ms")
 
-    def a_pass(n_states: int, length: int, n_particles: int) -> float:
-        model, data, draw = settled(n_states, length, n_particles)
-        return time_sweep(model, data, draw, n_particles, 15)[0]
+        def a_pass(n_states: int, length: int, n_particles: int, scheme: str = scheme) -> float:
+            model, data, draw = settled(n_states, length)
+            return time_sweep(model, data, draw, ihmm.ParticleGibbs(n_particles, resampling=scheme), 15)[0]
 
-    report("T", [1000, 4000, 16000, 64000], lambda size: a_pass(12, size, 10))
-    report("N", [10, 40, 160, 640], lambda size: a_pass(12, 4000, size))
-    report("|V|", [8, 32, 128], lambda size: a_pass(size, 4000, 10))
+        report("T", [1000, 4000, 16000, 64000], lambda size, a_pass=a_pass: a_pass(12, size, 10))
+        report("N", [10, 100, 1000], lambda size, a_pass=a_pass: a_pass(12, 4000, size))
+        report("|V|", [8, 32, 128], lambda size, a_pass=a_pass: a_pass(size, 4000, 10))
 
 
 def report(name: str, sizes: list[int], measure: Callable[[int], float]) -> None:
@@ -80,7 +83,7 @@ def tiny() -> None:
     model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(stickiness=ihmm.BetaPrior(1, 1)))
     data = model.observe([-1.0, -1.2, 1.5, 1.3, -0.8])
     draw = initial_draw(np.random.default_rng(0), data, model, np.zeros(5, np.int64))
-    print(f"\nA sweep at T = 5: {time_sweep(model, data, draw, 2, 3000)[1]:.3f} ms")
+    print(f"\nA sweep at T = 5: {time_sweep(model, data, draw, ihmm.ParticleGibbs(2), 3000)[1]:.3f} ms")
 
 
 def cold_start() -> None:
@@ -95,7 +98,7 @@ def cold_start() -> None:
         print(f"  {label:<30} {whole - (time.perf_counter() - begin):5.2f}")
 
 
-def settled(n_states: int, length: int, n_particles: int) -> tuple[Model, Data, Draw]:
+def settled(n_states: int, length: int) -> tuple[Model, Data, Draw]:
     """A converged chain on well-separated states, all of them explicit and no new ones: |V| = n_states."""
     rng = np.random.default_rng(1)
     jumps = np.where(rng.random(length) < 0.75, 0, rng.integers(1, n_states, length))
@@ -106,9 +109,9 @@ def settled(n_states: int, length: int, n_particles: int) -> tuple[Model, Data, 
     return model, data, initial_draw(rng, data, model, states)
 
 
-def time_sweep(model: Model, data: Data, draw: Draw, n_particles: int, repeats: int) -> tuple[float, float]:
+def time_sweep(model: Model, data: Data, draw: Draw, sampler: ihmm.ParticleGibbs, repeats: int) -> tuple[float, float]:
     """Median milliseconds of Step 1 and of a whole sweep."""
-    sampler, rng = ihmm.ParticleGibbs(n_particles), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     times = np.empty((repeats + 2, 2))
     for i in range(len(times)):
         begin = time.perf_counter()

@@ -137,7 +137,7 @@ def tasks() -> dict[str, Callable[[], Callable[[], object]]]:
 
 def step(sampler: Sampler, n_states: int = 8, prior: ihmm.FinitePrior | None = None) -> Callable[[], object]:
     """Step 1."""
-    model, data, draw = settled(n_states, 1000, 10)
+    model, data, draw = settled(n_states, 1000)
     if prior is not None:
         model = ihmm.Model(model.emission, prior)
         draw = initial_draw(np.random.default_rng(1), data, model, draw.states)
@@ -145,13 +145,13 @@ def step(sampler: Sampler, n_states: int = 8, prior: ihmm.FinitePrior | None = N
 
 
 def move(how: Move) -> Callable[[], object]:
-    model, data, draw = settled(8, 1000, 10)
+    model, data, draw = settled(8, 1000)
     path, _ = ihmm.ParticleGibbs(10).resample_states(np.random.default_rng(1), data, model, draw)
     return lambda: how.apply(np.random.default_rng(1), data, model, path, draw.hyper)
 
 
 def rest() -> Callable[[], object]:
-    model, data, draw = settled(8, 1000, 10)
+    model, data, draw = settled(8, 1000)
     path, _ = ihmm.ParticleGibbs(10).resample_states(np.random.default_rng(1), data, model, draw)
     return lambda: resample_globals(np.random.default_rng(1), data, model, path, draw.hyper)
 

@@ -90,6 +90,13 @@ def test_the_threshold_must_be_positive(threshold):
         ihmm.ParticleGibbs(threshold=threshold)
 
 
+def test_resampling_is_one_of_two_and_only_one_does_without_ancestor_sampling():
+    with pytest.raises(ValueError, match=r"resampling must be one of 'multinomial', 'systematic', got 'stratified'"):
+        ihmm.ParticleGibbs(resampling="stratified")
+    with pytest.raises(ValueError, match=r"ancestor_sampling=False needs resampling='multinomial'"):
+        ihmm.ParticleGibbs(ancestor_sampling=False, resampling="systematic")
+
+
 @pytest.mark.parametrize("emission", ["normal", None, 3])
 def test_a_model_needs_an_emission(emission):
     with pytest.raises(TypeError, match=r"emission must be an Emission such as ihmm.Normal\(\), got"):

@@ -101,6 +101,9 @@ OTHER_SAMPLERS = {
     "DirectAssignment": (ihmm.DirectAssignment(), ihmm.HDPPrior()),
     "Blocked": (ihmm.Blocked(), ihmm.FinitePrior(n_states=8)),
     "ParticleGibbs of a finite model": (ihmm.ParticleGibbs(), ihmm.FinitePrior(n_states=8)),
+    "systematic": (ihmm.ParticleGibbs(resampling="systematic"), ihmm.HDPPrior()),
+    "systematic, prior": (ihmm.ParticleGibbs(proposal="prior", resampling="systematic"), ihmm.HDPPrior()),
+    "systematic of a finite model": (ihmm.ParticleGibbs(resampling="systematic"), ihmm.FinitePrior(n_states=8)),
 }
 
 

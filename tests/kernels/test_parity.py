@@ -230,6 +230,10 @@ def pass_cases():
             (ones, infinite, DirectAssignment()),
             (shares, infinite, DirectAssignment()),
             (mixed, infinite, DirectAssignment()),
+            (mean, infinite, ParticleGibbs(4, threshold=0.3, resampling="systematic")),
+            (mean, infinite, ParticleGibbs(5, threshold=0.02, resampling="systematic")),
+            (mean, open_ended, ParticleGibbs(4, proposal="prior", resampling="systematic")),
+            (mean, finite, ParticleGibbs(30, resampling="systematic")),
         ]
     ):
         model = Model(emission, prior)

@@ -22,6 +22,10 @@ SAMPLERS = [
     ParticleGibbs(4, threshold=0.2, ancestor_sampling=False),
     ParticleGibbs(6, threshold=0.2, block_size=9),
     ParticleGibbs(6, proposal="prior", block_size=4),
+    ParticleGibbs(6, threshold=0.05, resampling="systematic"),
+    ParticleGibbs(2, threshold=0.5, resampling="systematic"),
+    ParticleGibbs(6, proposal="prior", resampling="systematic"),
+    ParticleGibbs(20, threshold=0.2, block_size=9, resampling="systematic"),
 ]
 SEEDS = range(12)
 

@@ -85,10 +85,10 @@ class TestTheLawTestsCanFail:
         def forget(theta, cloud, reference, following, *others):
             trace_back(theta, cloud, reference, -1, *others)
 
-        trace_back = particle_gibbs.csmc.trace_back
+        trace_back = particle_gibbs.particles.trace_back
         case = ihmm.HDPPrior(1.0, 3.0, stickiness=0.7), ihmm.ParticleGibbs(3, block_size=2)  # neighbours are alike
         assert self.run(*case).p_value > ALARM
-        monkeypatch.setattr(particle_gibbs.csmc, "trace_back", forget)
+        monkeypatch.setattr(particle_gibbs.particles, "trace_back", forget)
         result = self.run(*case)
         assert result.p_value < 1e-8, result
 

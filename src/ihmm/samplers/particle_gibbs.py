@@ -18,9 +18,9 @@ from ihmm._memory import keep_memory
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.data import Data
 from ihmm.emissions._parameters import size, take
-from ihmm.kernels import csmc
-from ihmm.kernels.csmc import Cloud, Density
+from ihmm.kernels import csmc, particles, systematic
 from ihmm.kernels.layout import relate_with_tail
+from ihmm.kernels.particles import Cloud, Density
 from ihmm.kernels.sticks import Theta
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
@@ -55,6 +55,10 @@ class ParticleGibbs:
     block_size
         Resample long sequences in blocks of this many time steps: the even blocks given the odd ones, then the reverse.
         Blocks run in parallel (see `cores` of `sample`), and memory grows with the block instead of the sequence.
+    resampling
+        ``"multinomial"`` draws the particles of a time step independently (T15). ``"systematic"`` merges particles in
+        the same state and thins them with a single uniform per time step: N is then the maximum number of states kept,
+        the cost hardly grows with it, and the trajectory mixes faster. It always includes ancestor sampling.
     """
 
     n_particles: int = 10
@@ -62,6 +66,7 @@ class ParticleGibbs:
     ancestor_sampling: bool = True
     threshold: float = 1e-3
     block_size: int | None = None
+    resampling: str = "multinomial"
 
     def __post_init__(self) -> None:
         _checks.count("n_particles (including the reference)", self.n_particles, least=2)
@@ -69,6 +74,12 @@ class ParticleGibbs:
         _checks.positive("threshold", self.threshold)
         if self.block_size is not None:
             _checks.count("block_size (time steps; None: whole sequences)", self.block_size)
+        _checks.one_of("resampling", self.resampling, ("multinomial", "systematic"))
+        if self.resampling == "systematic" and not self.ancestor_sampling:
+            raise ValueError(
+                "ancestor_sampling=False needs resampling='multinomial'; systematic resampling merges particles, "
+                "and the reference has no past of its own"
+            )
 
     def check(self, model: Model, data: Data) -> None:
         pass  # supports every model
@@ -129,6 +140,7 @@ class Pass:
         sequence = np.full(len(reference), -1)
         sequence[segment.starts] = segment.streams
         log_marginal = data.log_marginal if self.settings.proposal == "posterior" else np.zeros(len(reference))
+        kernel = systematic if self.settings.resampling == "systematic" else csmc
         cloud = empty_cloud(len(reference), n_particles)
         if before >= 0:
             theta = open_state(theta, before)
@@ -145,20 +157,20 @@ class Pass:
             log_g = log_marginal[steps]
             density = score(model.log_density(data, self.known, steps), log_g, begin, theta)
             while t < stop:
-                t, needed = csmc.forward(
+                t, needed = kernel.forward(
                     t, stop, n_particles, theta, density, cloud, reference, sequence, forward_key, stream
                 )
-                if needed == csmc.GROW:
+                if needed == particles.GROW:
                     theta = grow(theta)
                     density = widen(density, len(theta.beta))
-                elif needed != csmc.NOTHING:
+                elif needed != particles.NOTHING:
                     phi = extend_phi(model.emission, phi_key, phi, needed + 1)
                     log_f = model.log_density(data, take(phi, np.array([needed])), steps)[:, 0]
                     density = add_column(density, needed, log_f - log_g)
 
         states = np.empty_like(reference)
         ancestor_sampling = self.settings.ancestor_sampling
-        csmc.trace_back(theta, cloud, reference, after, sequence, backward_key, ancestor_sampling, states)
+        particles.trace_back(theta, cloud, reference, after, sequence, backward_key, ancestor_sampling, states)
         return smallest_type(states)
 
 
@@ -293,8 +305,9 @@ def widen(density: Density, capacity: int) -> Density:
 
 def empty_cloud(n_steps: int, n_particles: int) -> Cloud:
     """Arrays for the pairs of every time step, and pair 0: the initial row, with mass one."""
-    size = 1 + n_steps * n_particles  # memory that is not used is never touched
+    most = n_particles + 2  # rounding may add to N
+    size = 1 + n_steps * most  # memory that is not used is never touched
     state, row, number = (np.empty(size, np.int32) for _ in range(3))
     cloud = Cloud(np.empty(n_steps + 1, np.int64), state, row, number, np.empty(size))
-    cloud.first[0], cloud.row[0], cloud.number[0], cloud.mass[0] = 1, 0, n_particles, 1.0
+    cloud.first[0], cloud.row[0], cloud.number[0], cloud.mass[0] = 1, 0, most, 1.0
     return cloud
