@@ -54,9 +54,7 @@ def main() -> None:
     parser.add_argument("--start-sweeps", type=int, default=5000, help="sweeps of each chain from random states")
     parser.add_argument("--data", choices=DATA, nargs="+", default=DATA)
     parser.add_argument("--only", choices=("stationary", "start", "resampling"))
-    parser.add_argument(
-        "--passes", type=int, default=10_000, help="passes per chain, to compare resampling schemes"
-    )
+    parser.add_argument("--passes", type=int, default=10_000, help="passes per chain, to compare resampling schemes")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} passes of one chain: to see that it runs")
     parser.add_argument("--page", action="store_true", help="also write the tables to the page")
     options = parser.parse_args()

@@ -15,10 +15,10 @@ from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.chain import Sweeps
 from ihmm.datasets import Recording
 from ihmm.kernels import sticks
-from ihmm.kernels.sticks import Theta
+from ihmm.kernels.sticks import Sticks
 from ihmm.model import Draw, Model
 from ihmm.samplers import Sampler
-from ihmm.sticks import open_theta
+from ihmm.sticks import open_sticks
 
 LARGE = 0.01  # minimum share of the time steps for a state to count
 SHOWN = 1000  # sweeps shown in T15
@@ -31,8 +31,8 @@ WRONG, FAR = 0.2, 0.02
 class LiteralParticleGibbs(ihmm.ParticleGibbs):
     """T15 §3.2 to the letter: the states scored explicitly are those of the reference trajectory. Not invariant."""
 
-    def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Theta, IntArray]:
-        theta, _ = open_theta(draw, model.prior, key, np.inf)  # break no stick before the pass
+    def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Sticks, IntArray]:
+        theta, _ = open_sticks(draw, model.prior, key, np.inf)  # break no stick before the pass
         order = np.empty(theta.size[0], np.int64)
         sticks.arrange(theta, 0.0, order)
         return theta, order

@@ -61,13 +61,13 @@ def finite_hmm(model: Model, item: LabelledDraw) -> FiniteHMM:
     stick_key, phi_key = np.random.default_rng(seed).integers(0, 2**63, 2, dtype=np.uint64)
     finite = isinstance(model.prior, FinitePrior)
     limit = 0.0 if finite else max(MAX_REMAINDER, math.exp(-MAX_NEW_STATES / draw.hyper.gamma))
-    theta = open_below(draw, model.prior, stick_key, limit)
-    n_states = int(theta.size[0])
+    sticks = open_below(draw, model.prior, stick_key, limit)
+    n_states = int(sticks.size[0])
     phi = take(extend_phi(model.emission, phi_key, draw.phi, n_states), slice(n_states))
-    rows = theta.rows[: n_states + 1, :n_states]
+    rows = sticks.rows[: n_states + 1, :n_states]
     if not finite:
-        rest = theta.rest[: n_states + 1, None]
-        beta = np.append(theta.beta[:n_states], theta.left[n_states - 1])
+        rest = sticks.rest[: n_states + 1, None]
+        beta = np.append(sticks.beta[:n_states], sticks.left[n_states - 1])
         # expected row of the remaining states: (1−ρ) β + ρ δ
         last = (1 - draw.hyper.stickiness) * beta / beta.sum()
         last[-1] += draw.hyper.stickiness

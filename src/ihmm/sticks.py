@@ -5,9 +5,10 @@ import numpy as np
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions._parameters import join, size
 from ihmm.emissions._protocol import Emission, sample_new
-from ihmm.kernels import counts, sticks
+from ihmm.kernels import counts
+from ihmm.kernels import sticks as kernels
 from ihmm.kernels.draws import seed_stream
-from ihmm.kernels.sticks import ENDLESS, Theta
+from ihmm.kernels.sticks import ENDLESS, Sticks
 from ihmm.model import Draw, Prior
 from ihmm.priors import FinitePrior
 
@@ -15,36 +16,36 @@ SPARE = 16  # minimum number of states, rows and columns that fit before the arr
 MIN_PHI_BATCH = 16  # new states whose φ is drawn together
 
 
-def open_theta(draw: Draw, prior: Prior, key: np.uint64, threshold: float) -> tuple[Theta, IntArray]:
+def open_sticks(draw: Draw, prior: Prior, key: np.uint64, threshold: float) -> tuple[Sticks, IntArray]:
     """θ with β's stick broken until the leftover is below `threshold`, and V = {k : β_k ≥ threshold} in front.
 
     Also returns the order of the columns: which state of the draw, or new state of V after those, is in each. Other new
     states follow in the order in which they are instantiated.
     """
-    theta = start_theta(draw, prior, key)
-    while not sticks.break_until(theta, threshold):
-        theta = grow(theta)
-    while not sticks.bring_forward(theta, threshold):
-        theta = grow(theta)
-    order = np.empty(theta.known[0], np.int64)
-    sticks.arrange(theta, threshold, order)
-    return theta, order
+    sticks = start_sticks(draw, prior, key)
+    while not kernels.break_until(sticks, threshold):
+        sticks = grow(sticks)
+    while not kernels.bring_forward(sticks, threshold):
+        sticks = grow(sticks)
+    order = np.empty(sticks.known[0], np.int64)
+    kernels.arrange(sticks, threshold, order)
+    return sticks, order
 
 
-def open_below(draw: Draw, prior: Prior, key: np.uint64, limit: float) -> Theta:
+def open_below(draw: Draw, prior: Prior, key: np.uint64, limit: float) -> Sticks:
     """θ with all rows instantiated and broken until the leftover of each is below `limit`; state k has row k + 1."""
-    theta = start_theta(draw, prior, key)
-    while not sticks.open_until(theta, limit):
-        theta = grow(theta)
-    return theta
+    sticks = start_sticks(draw, prior, key)
+    while not kernels.open_until(sticks, limit):
+        sticks = grow(sticks)
+    return sticks
 
 
-def start_theta(draw: Draw, prior: Prior, key: np.uint64) -> Theta:
+def start_sticks(draw: Draw, prior: Prior, key: np.uint64) -> Sticks:
     """θ as drawn in the last sweep, with spare capacity."""
     transitions, hyper = draw.transitions, draw.hyper
     n_states = len(transitions.rows)
     states, rows, columns = room_for(n_states), n_states + 1, n_states + SPARE
-    theta = Theta(
+    sticks = Sticks(
         key=key,
         n_total=total_states(prior),
         gamma=hyper.gamma,
@@ -63,8 +64,8 @@ def start_theta(draw: Draw, prior: Prior, key: np.uint64) -> Theta:
         reach=np.empty((rows, columns)),
         streams=np.empty((rows, 4), np.uint64),
     )
-    sticks.start(theta, transitions.beta, transitions.initial, transitions.rows)
-    return theta
+    kernels.start(sticks, transitions.beta, transitions.initial, transitions.rows)
+    return sticks
 
 
 def total_states(prior: Prior) -> int:
@@ -77,59 +78,59 @@ def room_for(n: int) -> int:
     return 2 * n + SPARE
 
 
-def copy_theta(theta: Theta) -> Theta:
+def copy_sticks(sticks: Sticks) -> Sticks:
     """A copy of θ with spare capacity. Both instantiate the same states later."""
-    n_states, n_rows, _ = theta.size
-    return resize(theta, room_for(n_states), room_for(n_rows), room_for(n_columns(theta)))
+    n_states, n_rows, _ = sticks.size
+    return resize(sticks, room_for(n_states), room_for(n_rows), room_for(n_columns(sticks)))
 
 
-def grow(theta: Theta) -> Theta:
+def grow(sticks: Sticks) -> Sticks:
     """The same θ in larger arrays, for whichever of states, rows and columns has run out."""
-    used = (*theta.size[:2], n_columns(theta))
-    room = (len(theta.beta), *theta.rows.shape)
-    return resize(theta, *(room_for(n) if n == most else most for n, most in zip(used, room, strict=True)))
+    used = (*sticks.size[:2], n_columns(sticks))
+    room = (len(sticks.beta), *sticks.rows.shape)
+    return resize(sticks, *(room_for(n) if n == most else most for n, most in zip(used, room, strict=True)))
 
 
-def resize(theta: Theta, states: int, rows: int, columns: int) -> Theta:
+def resize(sticks: Sticks, states: int, rows: int, columns: int) -> Sticks:
     """The same θ in arrays of the given sizes."""
-    used_states, used_rows, _ = map(slice, theta.size.tolist())
-    used_cells = used_rows, slice(n_columns(theta))
+    used_states, used_rows, _ = map(slice, sticks.size.tolist())
+    used_cells = used_rows, slice(n_columns(sticks))
 
     def fit(array: Array, used: slice | tuple[slice, slice], *shape: int) -> Array:
         out = np.empty(shape, array.dtype)
         out[used] = array[used]
         return out
 
-    return theta._replace(
-        size=theta.size.copy(),
-        beta=fit(theta.beta, used_states, states),
-        left=fit(theta.left, used_states, states),
-        stick=theta.stick.copy(),
-        row_of=fit(theta.row_of, used_states, states),
-        rows=fit(theta.rows, used_cells, rows, columns),
-        known=fit(theta.known, used_rows, rows),
-        own=fit(theta.own, used_rows, rows),
-        rest=fit(theta.rest, used_rows, rows),
-        tail=fit(theta.tail, used_rows, rows),
-        reach=fit(theta.reach, used_cells, rows, columns),
-        streams=fit(theta.streams, used_rows, rows, 4),
+    return sticks._replace(
+        size=sticks.size.copy(),
+        beta=fit(sticks.beta, used_states, states),
+        left=fit(sticks.left, used_states, states),
+        stick=sticks.stick.copy(),
+        row_of=fit(sticks.row_of, used_states, states),
+        rows=fit(sticks.rows, used_cells, rows, columns),
+        known=fit(sticks.known, used_rows, rows),
+        own=fit(sticks.own, used_rows, rows),
+        rest=fit(sticks.rest, used_rows, rows),
+        tail=fit(sticks.tail, used_rows, rows),
+        reach=fit(sticks.reach, used_cells, rows, columns),
+        streams=fit(sticks.streams, used_rows, rows, 4),
     )
 
 
-def n_columns(theta: Theta) -> int:
+def n_columns(sticks: Sticks) -> int:
     """Number of columns of the longest row."""
-    return int(theta.known[: theta.size[1]].max())
+    return int(sticks.known[: sticks.size[1]].max())
 
 
-def open_state(theta: Theta, state: int) -> Theta:
+def open_state(sticks: Sticks, state: int) -> Sticks:
     """θ with this state and its row instantiated."""
-    while not sticks.extend_row(theta, 0, state + 1, np.inf):
-        theta = grow(theta)
-    if theta.row_of[state] < 0:
-        if theta.size[1] == len(theta.rest):
-            theta = grow(theta)
-        sticks.open_row(theta, state)
-    return theta
+    while not kernels.extend_row(sticks, 0, state + 1, np.inf):
+        sticks = grow(sticks)
+    if sticks.row_of[state] < 0:
+        if sticks.size[1] == len(sticks.rest):
+            sticks = grow(sticks)
+        kernels.open_row(sticks, state)
+    return sticks
 
 
 def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> Phi:
@@ -146,7 +147,7 @@ def new_stream(rng: np.random.Generator) -> Array:
     return stream
 
 
-def compact(path: IntArray, theta: Theta, rank: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
+def compact(path: IntArray, sticks: Sticks, rank: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
     """Keep the visited states, in order of `rank`, and add the mass of the others to the leftover.
 
     Returns the path in the new labels, β over them, and the old labels.
@@ -154,6 +155,6 @@ def compact(path: IntArray, theta: Theta, rank: IntArray) -> tuple[IntArray, Flo
     states = np.empty(len(path), np.int64)
     kept = counts.compact(path, rank, states)
     beta = np.empty(len(kept) + 1)
-    beta[:-1] = theta.beta[kept]
-    beta[-1] = max(1 - beta[:-1].sum(), theta.left[theta.size[0] - 1])
+    beta[:-1] = sticks.beta[kept]
+    beta[-1] = max(1 - beta[:-1].sum(), sticks.left[sticks.size[0] - 1])
     return states, beta, kept

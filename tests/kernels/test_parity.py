@@ -33,7 +33,7 @@ from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, PairGibbs, SplitMerge
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs, StateUpdate, beam
-from ihmm.sticks import grow, open_theta
+from ihmm.sticks import grow, open_sticks
 
 # Compiled code may call another library for log, exp and powers: the last digits may differ, the draws may not
 CLOSE = {"rtol": 1e-12, "atol": 1e-300}
@@ -170,7 +170,7 @@ def stick_cases():
     data = model.observe(np.random.default_rng(2).normal(size=30))
     draw = initial_draw(np.random.default_rng(3), data, model, np.arange(30) % 4)
     for name, hyper in (("plain", Hyper(2.0, 1.0, 0.4)), ("tiny", Hyper(0.5, 1e-7, 0.1))):
-        theta, order = open_theta(draw._replace(hyper=hyper), model.prior, np.uint64(7), 0.01)
+        theta, order = open_sticks(draw._replace(hyper=hyper), model.prior, np.uint64(7), 0.01)
         for state in np.flatnonzero(theta.row_of[: theta.size[0]] < 0)[:2]:
             theta = grow(theta)
             sticks.break_stick(theta)

@@ -69,21 +69,21 @@ class TestTheLawTestsCanFail:
         """T15 §3.2 scores the states of the reference explicitly and lumps everything else together."""
 
         def open_theta_literally(draw, prior, key, threshold):
-            theta, _ = open_theta(draw, prior, key, np.inf)  # no stick broken before the pass
+            theta, _ = open_sticks(draw, prior, key, np.inf)  # no stick broken before the pass
             order = np.empty(theta.size[0], np.int64)
             sticks.arrange(theta, 0.0, order)  # V = the states of the reference
             return theta, order
 
-        open_theta = particle_gibbs.open_theta
+        open_sticks = particle_gibbs.open_sticks
         case = ihmm.HDPPrior(3.0, 8.0), ihmm.ParticleGibbs(2)  # many states are born
         assert self.run(*case).p_value > ALARM
-        monkeypatch.setattr(particle_gibbs, "open_theta", open_theta_literally)
+        monkeypatch.setattr(particle_gibbs, "open_sticks", open_theta_literally)
         result = self.run(*case)
         assert result.p_value < 1e-8, result
 
     def test_blocks_that_forget_what_follows_them_are_rejected(self, monkeypatch):
-        def forget(theta, cloud, reference, following, *others):
-            trace_back(theta, cloud, reference, -1, *others)
+        def forget(theta, system, reference, following, *others):
+            trace_back(theta, system, reference, -1, *others)
 
         trace_back = particle_gibbs.particles.trace_back
         case = ihmm.HDPPrior(1.0, 3.0, stickiness=0.7), ihmm.ParticleGibbs(3, block_size=2)  # neighbours are alike

@@ -9,7 +9,7 @@ from ihmm.emissions.normal_mean import NormalMeanPhi
 from ihmm.kernels import sticks
 from ihmm.model import Draw, Transitions
 from ihmm.priors import HDPPrior
-from ihmm.sticks import grow, open_theta
+from ihmm.sticks import grow, open_sticks
 from ihmm.trajectory import Trajectory
 
 INFINITE = HDPPrior()
@@ -28,7 +28,7 @@ def draw_with(beta, hyper, leftover=0.2):
 
 def opened(draw, key, threshold, prior=INFINITE):
     """θ before a pass, and which column stands where."""
-    return open_theta(draw, prior, np.uint64(key), threshold)
+    return open_sticks(draw, prior, np.uint64(key), threshold)
 
 
 def unarranged(draw, key, prior=INFINITE):

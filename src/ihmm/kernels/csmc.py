@@ -21,17 +21,17 @@ from ihmm.kernels.particles import GROW, NOTHING, mix_rows, open_rows, reach_out
 
 
 @jit
-def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, key, stream):
+def forward(t, stop, n_particles, sticks, density, system, reference, sequence, key, stream):
     """Run the particles from step t on. Returns (stop, NOTHING), or (t, k): step t needs the density of
     tail state k, or more room (k = GROW). Supply it and call again: the step is replayed with the same numbers."""
     # Arrays are unpacked here: handing the bundles to a function costs more than most steps do
-    size, rows, row_of, known = theta.size, theta.rows, theta.row_of, theta.known
-    row_tail, row_reach = theta.tail, theta.reach
+    size, rows, row_of, known = sticks.size, sticks.rows, sticks.row_of, sticks.known
+    row_tail, row_reach = sticks.tail, sticks.reach
     n_explicit = size[2]
-    first, state, row, number, mass = cloud
+    first, state, row, number, mass = system
     offset, explicit, column_of, log_tail = density
     share, reach = np.empty(n_explicit), np.empty(n_explicit)
-    slot = np.full(len(theta.beta), -1)
+    slot = np.full(len(sticks.beta), -1)
     before = np.empty(4, np.uint64)
     while t < stop:
         if sequence[t] >= 0:
@@ -75,7 +75,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
                 r = row[p]
                 n_known = known[r]
                 if n_known == n_explicit or u >= row_reach[r, n_known - 1]:
-                    if not reach_out(theta, r, u):
+                    if not reach_out(sticks, r, u):
                         needed = GROW
                         break
                     n_known = known[r]
@@ -95,7 +95,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
             in_tail |= k >= n_explicit
             lacks_row |= row[p] < 0
         if lacks_row and needed == NOTHING:
-            needed = open_rows(theta, state, row, begin, end)
+            needed = open_rows(sticks, state, row, begin, end)
         if in_tail and needed == NOTHING:
             needed = weigh_tail(n_explicit, column_of, log_tail, t - offset, state, mass, begin, end)
         if needed != NOTHING:

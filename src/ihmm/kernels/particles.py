@@ -18,7 +18,7 @@ GROW, NOTHING = -1, -2  # what a step may need: room in θ's arrays, or nothing 
 LINEAR_SEARCH = 48
 
 
-class Cloud(NamedTuple):
+class ParticleSystem(NamedTuple):
     """The particles of every step as pairs; those of step t stand at first[t] … first[t+1] − 1.
 
     Pair 0 belongs to no step: it is the initial row, the parent of every sequence's first step.
@@ -62,14 +62,14 @@ def mix_rows(rows, row_tail, row, mass, begin, last, mixture):
 
 
 @jit
-def reach_out(theta, r, u):
+def reach_out(sticks, r, u):
     """Break row r until it reaches beyond u, or has nothing left but rounding. False: θ's arrays are full."""
-    n_explicit = theta.size[2]
-    while theta.known[r] == n_explicit or u >= theta.reach[r, theta.known[r] - 1]:
-        k = theta.known[r]
-        if k == theta.n_total or (k > n_explicit and theta.rest[r] < 1e-15 * theta.tail[r]):
+    n_explicit = sticks.size[2]
+    while sticks.known[r] == n_explicit or u >= sticks.reach[r, sticks.known[r] - 1]:
+        k = sticks.known[r]
+        if k == sticks.n_total or (k > n_explicit and sticks.rest[r] < 1e-15 * sticks.tail[r]):
             break
-        if not extend_row(theta, r, k + 1, math.inf):
+        if not extend_row(sticks, r, k + 1, math.inf):
             return False
     return True
 
@@ -93,14 +93,14 @@ def search(reach, low, high, u):
 
 
 @jit
-def open_rows(theta, state, row, begin, end):
+def open_rows(sticks, state, row, begin, end):
     """Open the rows that the pairs of a step lack."""
     for p in range(begin, end):
-        if theta.row_of[state[p]] < 0:
-            if theta.size[1] == len(theta.rest):
+        if sticks.row_of[state[p]] < 0:
+            if sticks.size[1] == len(sticks.rest):
                 return GROW
-            open_row(theta, state[p])
-        row[p] = theta.row_of[state[p]]
+            open_row(sticks, state[p])
+        row[p] = sticks.row_of[state[p]]
     return NOTHING
 
 
@@ -127,7 +127,7 @@ def weigh_tail(n_explicit, column_of, log_tail, b, state, mass, begin, end):
 
 
 @jit
-def trace_back(theta, cloud, reference, following, sequence, key, ancestor_sampling, path):
+def trace_back(sticks, system, reference, following, sequence, key, ancestor_sampling, path):
     """Draw the new path, last step first: P(parent = i) ∝ w_i π(s_t | s^i_{t−1}).
 
     `following` is the state of the step after the last, if that is given, or −1.
@@ -135,44 +135,44 @@ def trace_back(theta, cloud, reference, following, sequence, key, ancestor_sampl
     stream = np.empty(4, np.uint64)
     end = len(path)
     if following >= 0:
-        for p in range(cloud.first[end - 1], cloud.first[end]):
-            extend_row(theta, cloud.row[p], following + 1, math.inf)
-            cloud.mass[p] *= theta.rows[cloud.row[p], following]
+        for p in range(system.first[end - 1], system.first[end]):
+            extend_row(sticks, system.row[p], following + 1, math.inf)
+            system.mass[p] *= sticks.rows[system.row[p], following]
     for begin in range(end - 1, -1, -1):
         if sequence[begin] < 0:
             continue
         seed_stream(stream, key, sequence[begin])
-        p = draw_index(stream, cloud.mass[cloud.first[end - 1] : cloud.first[end]]) + cloud.first[end - 1]
-        trace_sequence(stream, theta, cloud, reference, ancestor_sampling, p, begin, end, path)
+        p = draw_index(stream, system.mass[system.first[end - 1] : system.first[end]]) + system.first[end - 1]
+        trace_sequence(stream, sticks, system, reference, ancestor_sampling, p, begin, end, path)
         end = begin
 
 
 @jit
-def trace_sequence(stream, theta, cloud, reference, ancestor_sampling, p, begin, end, path):
+def trace_sequence(stream, sticks, system, reference, ancestor_sampling, p, begin, end, path):
     """Follow parents from pair p of the last step to the first. Without ancestor sampling the reference particle,
     one of those in its state, keeps its own past."""
-    weight = np.empty(cloud.number[0])
-    state = cloud.state[p]
+    weight = np.empty(system.number[0])
+    state = system.state[p]
     path[end - 1] = state
-    on_reference = not ancestor_sampling and is_reference(stream, cloud, p, reference[end - 1])
+    on_reference = not ancestor_sampling and is_reference(stream, system, p, reference[end - 1])
     for t in range(end - 2, begin - 1, -1):
         if on_reference:
             path[t] = reference[t]
             continue
-        low, high = cloud.first[t], cloud.first[t + 1]
+        low, high = system.first[t], system.first[t + 1]
         p = low
         if high - low > 1:
             for q in range(low, high):
-                if theta.known[cloud.row[q]] <= state:
-                    extend_row(theta, cloud.row[q], state + 1, math.inf)
-                weight[q - low] = cloud.mass[q] * theta.rows[cloud.row[q], state]
+                if sticks.known[system.row[q]] <= state:
+                    extend_row(sticks, system.row[q], state + 1, math.inf)
+                weight[q - low] = system.mass[q] * sticks.rows[system.row[q], state]
             p += draw_index(stream, weight[: high - low])
-        state = cloud.state[p]
+        state = system.state[p]
         path[t] = state
-        on_reference = not ancestor_sampling and is_reference(stream, cloud, p, reference[t])
+        on_reference = not ancestor_sampling and is_reference(stream, system, p, reference[t])
 
 
 @jit
-def is_reference(stream, cloud, p, reference_state):
+def is_reference(stream, system, p, reference_state):
     """Whether a particle of pair p is the reference: one of the `number` in its state."""
-    return cloud.state[p] == reference_state and uniform(stream) * cloud.number[p] < 1.0
+    return system.state[p] == reference_state and uniform(stream) * system.number[p] < 1.0

@@ -17,7 +17,7 @@ STICK, INITIAL, FRESH = 1 << 40, (1 << 40) + 1, 1 << 41  # stream numbers: β, t
 ENDLESS = 1 << 62
 
 
-class Theta(NamedTuple):
+class Sticks(NamedTuple):
     """β and the open rows of π. `size` has the number of states broken off β, the number of open rows, and |V|.
 
     The arrays have spare room; states, rows and columns may have different amounts of it.
@@ -43,90 +43,90 @@ class Theta(NamedTuple):
 
 
 @jit
-def start(theta, beta, initial, rows):
+def start(sticks, beta, initial, rows):
     """Fill θ with the draws of the last sweep: K states, their rows and the initial row."""
     n_states = len(beta) - 1
-    theta.size[0], theta.size[1], theta.size[2] = n_states, n_states + 1, 0
+    sticks.size[0], sticks.size[1], sticks.size[2] = n_states, n_states + 1, 0
     for k in range(n_states):
-        theta.beta[k] = beta[k]
-        theta.row_of[k] = k + 1
-    theta.left[n_states - 1] = beta[n_states]
-    sum_left(theta, 0)
+        sticks.beta[k] = beta[k]
+        sticks.row_of[k] = k + 1
+    sticks.left[n_states - 1] = beta[n_states]
+    sum_left(sticks, 0)
     for r in range(n_states + 1):
         source = initial if r == 0 else rows[r - 1]
         for k in range(n_states):
-            theta.rows[r, k] = source[k]
-        theta.known[r], theta.own[r], theta.rest[r] = n_states, -1, source[n_states]
-        seed_stream(theta.streams[r], theta.key, INITIAL if r == 0 else r - 1)
-    seed_stream(theta.stick, theta.key, STICK)
+            sticks.rows[r, k] = source[k]
+        sticks.known[r], sticks.own[r], sticks.rest[r] = n_states, -1, source[n_states]
+        seed_stream(sticks.streams[r], sticks.key, INITIAL if r == 0 else r - 1)
+    seed_stream(sticks.stick, sticks.key, STICK)
 
 
 @jit
-def break_until(theta, threshold):
+def break_until(sticks, threshold):
     """Break sticks off β until the rest is below `threshold` or no states remain. False: the arrays are full."""
-    while theta.left[theta.size[0] - 1] >= threshold and theta.size[0] < theta.n_total:
-        if theta.size[0] == len(theta.beta):
+    while sticks.left[sticks.size[0] - 1] >= threshold and sticks.size[0] < sticks.n_total:
+        if sticks.size[0] == len(sticks.beta):
             return False
-        break_stick(theta)
+        break_stick(sticks)
     return True
 
 
 @jit
-def break_stick(theta):
+def break_stick(sticks):
     """Break the next state off β, without opening its row.
 
     b ~ Beta(1, γ) splits the rest of β. In a finite model of L states β is Dirichlet(γ/L, …): with n states to come,
     b ~ Beta(γ/L, (n−1)γ/L).
     """
-    k = theta.size[0]
-    theta.size[0] += 1
-    to_come = theta.n_total - k
-    if theta.n_total == ENDLESS:
-        part, remainder = split(theta.stick, 1.0, theta.gamma)
+    k = sticks.size[0]
+    sticks.size[0] += 1
+    to_come = sticks.n_total - k
+    if sticks.n_total == ENDLESS:
+        part, remainder = split(sticks.stick, 1.0, sticks.gamma)
     elif to_come == 1:
         part, remainder = 1.0, FLOOR
-    elif theta.gamma == math.inf:
+    elif sticks.gamma == math.inf:
         part, remainder = 1.0 / to_come, 1.0 - 1.0 / to_come
     else:
-        each = theta.gamma / theta.n_total
-        part, remainder = split(theta.stick, each, each * (to_come - 1))
-    theta.beta[k] = max(theta.left[k - 1] * part, FLOOR)
-    theta.left[k] = max(theta.left[k - 1] * remainder, FLOOR)
-    theta.row_of[k] = -1
+        each = sticks.gamma / sticks.n_total
+        part, remainder = split(sticks.stick, each, each * (to_come - 1))
+    sticks.beta[k] = max(sticks.left[k - 1] * part, FLOOR)
+    sticks.left[k] = max(sticks.left[k - 1] * remainder, FLOOR)
+    sticks.row_of[k] = -1
 
 
 @jit
-def bring_forward(theta, threshold):
+def bring_forward(sticks, threshold):
     """Put the new states with β_k ≥ threshold before the other new ones, and break them off every row.
 
     Given β, a row may be broken in any order that depends on β alone. The columns of the other new states, nearly all
     of them, are broken off when a draw first reaches that far into the tail of a row. False: the arrays are full.
     """
-    n_old, n_states = theta.known[0], theta.size[0]
-    fresh = theta.beta[n_old:n_states]
+    n_old, n_states = sticks.known[0], sticks.size[0]
+    fresh = sticks.beta[n_old:n_states]
     order = np.empty(len(fresh), np.int64)
     n_known = n_old + explicit_first(fresh, threshold, order)
     permute(fresh, order)
-    sum_left(theta, n_old)
+    sum_left(sticks, n_old)
     has_room = True
-    for r in range(theta.size[1]):
-        has_room &= extend_row(theta, r, n_known, math.inf)
+    for r in range(sticks.size[1]):
+        has_room &= extend_row(sticks, r, n_known, math.inf)
     return has_room
 
 
 @jit
-def arrange(theta, threshold, order):
+def arrange(sticks, threshold, order):
     """Put the explicit set V = {k : β_k ≥ threshold} into the first columns; `order` receives the old columns.
 
     Its length is the number of known columns, which is the same for all rows.
     """
-    theta.size[2] = explicit_first(theta.beta[: len(order)], threshold, order)
-    permute(theta.beta, order)
-    permute(theta.row_of, order)
-    sum_left(theta, 0)
-    for r in range(theta.size[1]):
-        permute(theta.rows[r], order)
-        sum_tail(theta, r)
+    sticks.size[2] = explicit_first(sticks.beta[: len(order)], threshold, order)
+    permute(sticks.beta, order)
+    permute(sticks.row_of, order)
+    sum_left(sticks, 0)
+    for r in range(sticks.size[1]):
+        permute(sticks.rows[r], order)
+        sum_tail(sticks, r)
 
 
 @jit
@@ -154,76 +154,76 @@ def permute(values, order):
 
 
 @jit
-def sum_left(theta, begin):
+def sum_left(sticks, begin):
     """The mass of β after each column from `begin` on, as a sum of small positive terms."""
-    for k in range(theta.size[0] - 1, begin, -1):
-        theta.left[k - 1] = theta.left[k] + theta.beta[k]
+    for k in range(sticks.size[0] - 1, begin, -1):
+        sticks.left[k - 1] = sticks.left[k] + sticks.beta[k]
 
 
 @jit
-def sum_tail(theta, r):
+def sum_tail(sticks, r):
     """The mass of a row outside V, as a sum of small positive terms (1 − Σ_V would cancel)."""
     total = 0.0
-    for k in range(theta.size[2], theta.known[r]):
-        total += theta.rows[r, k]
-        theta.reach[r, k] = total
-    theta.tail[r] = total + theta.rest[r]
+    for k in range(sticks.size[2], sticks.known[r]):
+        total += sticks.rows[r, k]
+        sticks.reach[r, k] = total
+    sticks.tail[r] = total + sticks.rest[r]
 
 
 @jit
-def open_until(theta, limit):
+def open_until(sticks, limit):
     """Open the rows of all states, and break sticks until the rest of every row is below `limit` or there are no more
     states. All states are then explicit, and all columns known. False: the arrays are full.
     """
     r = 0
-    while r <= theta.size[0]:
-        if r == theta.size[1]:
-            if r == len(theta.rest):
+    while r <= sticks.size[0]:
+        if r == sticks.size[1]:
+            if r == len(sticks.rest):
                 return False
-            open_row(theta, r - 1)
-        if not extend_row(theta, r, 0, limit):
+            open_row(sticks, r - 1)
+        if not extend_row(sticks, r, 0, limit):
             return False
         r += 1
-    for r in range(theta.size[1]):
-        if not extend_row(theta, r, theta.size[0], math.inf):
+    for r in range(sticks.size[1]):
+        if not extend_row(sticks, r, sticks.size[0], math.inf):
             return False
-    theta.size[2] = theta.size[0]
+    sticks.size[2] = sticks.size[0]
     return True
 
 
 @jit
-def open_row(theta, state):
+def open_row(sticks, state):
     """Start the row of a state, π_j ~ DP(c, (1−ρ)β + ρδ_j), and draw its columns in V."""
-    r = theta.size[1]
-    theta.size[1] += 1
-    theta.row_of[state] = r
-    theta.known[r], theta.own[r], theta.rest[r] = 0, state, 1.0
-    seed_stream(theta.streams[r], theta.key, FRESH + np.int64(state))
-    extend_row(theta, r, theta.size[2], math.inf)
-    theta.tail[r] = theta.rest[r]
+    r = sticks.size[1]
+    sticks.size[1] += 1
+    sticks.row_of[state] = r
+    sticks.known[r], sticks.own[r], sticks.rest[r] = 0, state, 1.0
+    seed_stream(sticks.streams[r], sticks.key, FRESH + np.int64(state))
+    extend_row(sticks, r, sticks.size[2], math.inf)
+    sticks.tail[r] = sticks.rest[r]
 
 
 @jit
-def extend_row(theta, r, n_columns, limit):
+def extend_row(sticks, r, n_columns, limit):
     """Break off the first `n_columns` columns of row r, and more until its rest is below `limit`. False: the arrays are
     full.
 
     Beta(α β_k, α β_rest) splits the rest (initial row: c in place of α); κ is added to the side that has the column of
     the self-transition bias.
     """
-    own, stream = theta.own[r], theta.streams[r]
-    mass = theta.alpha + theta.kappa if r == 0 else theta.alpha
-    while theta.known[r] < n_columns or (theta.rest[r] >= limit and theta.known[r] < theta.n_total):
-        k = theta.known[r]
-        if k == theta.rows.shape[1] or k == theta.size[0] == len(theta.beta):
+    own, stream = sticks.own[r], sticks.streams[r]
+    mass = sticks.alpha + sticks.kappa if r == 0 else sticks.alpha
+    while sticks.known[r] < n_columns or (sticks.rest[r] >= limit and sticks.known[r] < sticks.n_total):
+        k = sticks.known[r]
+        if k == sticks.rows.shape[1] or k == sticks.size[0] == len(sticks.beta):
             return False
-        if k == theta.size[0]:
-            break_stick(theta)
-        here = theta.kappa if k == own else 0.0
-        later = theta.kappa if k < own else 0.0
-        part, remainder = split(stream, mass * theta.beta[k] + here, mass * theta.left[k] + later)
-        theta.rows[r, k] = max(theta.rest[r] * part, FLOOR)
-        theta.rest[r] = max(theta.rest[r] * remainder, FLOOR)
-        theta.reach[r, k] = theta.rows[r, k] + (theta.reach[r, k - 1] if k > theta.size[2] else 0.0)
-        theta.known[r] += 1
+        if k == sticks.size[0]:
+            break_stick(sticks)
+        here = sticks.kappa if k == own else 0.0
+        later = sticks.kappa if k < own else 0.0
+        part, remainder = split(stream, mass * sticks.beta[k] + here, mass * sticks.left[k] + later)
+        sticks.rows[r, k] = max(sticks.rest[r] * part, FLOOR)
+        sticks.rest[r] = max(sticks.rest[r] * remainder, FLOOR)
+        sticks.reach[r, k] = sticks.rows[r, k] + (sticks.reach[r, k - 1] if k > sticks.size[2] else 0.0)
+        sticks.known[r] += 1
     return True

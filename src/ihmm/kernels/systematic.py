@@ -30,17 +30,17 @@ TINY = 1e-304  # candidates that weigh less than this together have underflowed
 
 
 @jit
-def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, key, stream):
+def forward(t, stop, n_particles, sticks, density, system, reference, sequence, key, stream):
     """Run the particles from step t on. Returns (stop, NOTHING), or (t, k): step t needs the density of
     tail state k, or more room (k = GROW). Supply it and call again: the step is replayed with the same numbers."""
     # Arrays are unpacked here: handing the bundles to a function costs more than most steps do
-    size, rows, row_of, known = theta.size, theta.rows, theta.row_of, theta.known
-    row_tail, row_reach = theta.tail, theta.reach
+    size, rows, row_of, known = sticks.size, sticks.rows, sticks.row_of, sticks.known
+    row_tail, row_reach = sticks.tail, sticks.reach
     n_explicit = size[2]
-    first, state, row, _, mass = cloud
+    first, state, row, _, mass = system
     offset, explicit, column_of, log_tail = density
     weight = np.empty(n_explicit)
-    slot = np.full(len(theta.beta), -1)
+    slot = np.full(len(sticks.beta), -1)
     before = np.empty(4, np.uint64)
     share = 1.0 / n_particles
     while t < stop:
@@ -112,7 +112,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
                 p += 1
             r = row[p]
             u = uniform(stream) * row_tail[r]
-            if (known[r] == n_explicit or u >= row_reach[r, known[r] - 1]) and not reach_out(theta, r, u):
+            if (known[r] == n_explicit or u >= row_reach[r, known[r] - 1]) and not reach_out(sticks, r, u):
                 needed = GROW
                 break
             k = search(row_reach[r], n_explicit, known[r], u)
@@ -126,7 +126,7 @@ def forward(t, stop, n_particles, theta, density, cloud, reference, sequence, ke
         for p in range(first_tail, end):
             slot[state[p]] = -1
         if lacks_row and needed == NOTHING:
-            needed = open_rows(theta, state, row, begin, end)
+            needed = open_rows(sticks, state, row, begin, end)
         if first_tail < end and needed == NOTHING:
             needed = weigh_tail(n_explicit, column_of, log_tail, t - offset, state, mass, begin, end)
         if needed != NOTHING:

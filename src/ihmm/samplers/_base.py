@@ -7,7 +7,7 @@ import numpy as np
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.data import Data
 from ihmm.emissions._parameters import take
-from ihmm.kernels.sticks import Theta
+from ihmm.kernels.sticks import Sticks
 from ihmm.model import Draw, Model
 from ihmm.sticks import compact
 from ihmm.trajectory import Trajectory, TrajectoryStatistics
@@ -69,15 +69,15 @@ class NewPath(NamedTuple):
         return cls(LocalPath(states), np.flatnonzero(np.bincount(states)), update_rate)
 
 
-def finish(new: NewPath, theta: Theta, order: IntArray, phi: Phi, draw: Draw) -> tuple[StateUpdate, PassInfo]:
+def finish(new: NewPath, sticks: Sticks, order: IntArray, phi: Phi, draw: Draw) -> tuple[StateUpdate, PassInfo]:
     """Label the visited states: old ones in their old order, then new ones.
 
     `order` says which state of the draw, or which new state after those, is in each of the first columns of θ; `phi`
     has the parameters by column.
     """
-    rank = np.arange(theta.size[0])
+    rank = np.arange(sticks.size[0])
     rank[: len(order)] = order
-    visited, beta, kept = compact(new.visited, theta, rank)
+    visited, beta, kept = compact(new.visited, sticks, rank)
     labels = np.full(new.visited[-1] + 1, -1)
     labels[new.visited] = visited
     n_born = int((rank[kept] >= draw.n_states).sum())
@@ -86,7 +86,7 @@ def finish(new: NewPath, theta: Theta, order: IntArray, phi: Phi, draw: Draw) ->
         counts, emission = new.statistics
         statistics = TrajectoryStatistics(counts[np.append(0, kept + 1)][:, kept], take(emission, kept))
     update = StateUpdate(Trajectory(new.path, labels, statistics), beta, take(phi, kept))
-    return update, PassInfo(int(theta.size[2]), n_born, new.update_rate)
+    return update, PassInfo(int(sticks.size[2]), n_born, new.update_rate)
 
 
 def sequence_starts(offsets: IntArray) -> IntArray:

@@ -30,16 +30,16 @@ class Beam:
         stick_key, phi_key, backward_key = rng.integers(0, 2**63, 3, dtype=np.uint64)
         sequence = sequence_starts(data.offsets)
         slices = draw_slices(rng, draw, sequence)
-        theta = open_below(draw, model.prior, stick_key, slices.min())
-        n_states = int(theta.size[0])
+        sticks = open_below(draw, model.prior, stick_key, slices.min())
+        n_states = int(sticks.size[0])
         phi = take(extend_phi(model.emission, phi_key, draw.phi, n_states), np.arange(n_states))
-        rows = np.roll(theta.rows[: n_states + 1, :n_states], -1, axis=0)  # the initial row last
+        rows = np.roll(sticks.rows[: n_states + 1, :n_states], -1, axis=0)  # the initial row last
 
         wide = is_wide(rows, slices, draw.states, sequence)
         messages, in_logarithms = filter_allowed(model, data, phi, sequence, rows, slices, wide)
         path = np.empty_like(draw.states)
         sample_beam(*messages, in_logarithms, sequence, rows, slices, backward_key, path)
-        return finish(NewPath.of(path, draw.states), theta, np.arange(n_states), phi, draw)
+        return finish(NewPath.of(path, draw.states), sticks, np.arange(n_states), phi, draw)
 
 
 Messages = tuple[IntArray, IntArray, FloatArray]

@@ -29,10 +29,10 @@ class Blocked:
         self, rng: np.random.Generator, data: Data, model: Model, draw: Draw
     ) -> tuple[StateUpdate, PassInfo]:
         stick_key, phi_key, backward_key = rng.integers(0, 2**63, 3, dtype=np.uint64)
-        theta = open_below(draw, model.prior, stick_key, 0.0)
-        n_states = int(theta.size[0])
+        sticks = open_below(draw, model.prior, stick_key, 0.0)
+        n_states = int(sticks.size[0])
         phi = take(extend_phi(model.emission, phi_key, draw.phi, n_states), np.arange(n_states))
-        initial, rows = theta.rows[0, :n_states], np.ascontiguousarray(theta.rows[1 : n_states + 1, :n_states])
+        initial, rows = sticks.rows[0, :n_states], np.ascontiguousarray(sticks.rows[1 : n_states + 1, :n_states])
         sequence = sequence_starts(data.offsets)
 
         density = relative_densities(model, data, phi)
@@ -40,4 +40,4 @@ class Blocked:
         filter_forward(density, sequence, initial, rows, filtered, np.empty(len(density)))
         path = np.empty_like(draw.states)
         sample_backward(filtered, sequence, np.ascontiguousarray(rows.T), backward_key, path)
-        return finish(NewPath.of(path, draw.states), theta, np.arange(n_states), phi, draw)
+        return finish(NewPath.of(path, draw.states), sticks, np.arange(n_states), phi, draw)

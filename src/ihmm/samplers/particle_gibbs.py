@@ -20,13 +20,13 @@ from ihmm.data import Data
 from ihmm.emissions._parameters import size, take
 from ihmm.kernels import csmc, particles, systematic
 from ihmm.kernels.layout import relate_with_tail
-from ihmm.kernels.particles import Cloud, Density
-from ihmm.kernels.sticks import Theta
+from ihmm.kernels.particles import Density, ParticleSystem
+from ihmm.kernels.sticks import Sticks
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.samplers._base import NewPath, PassInfo, StateUpdate, finish
 from ihmm.samplers._densities import MIN_LOG_DENSITY, exponentials
-from ihmm.sticks import copy_theta, extend_phi, grow, open_state, open_theta
+from ihmm.sticks import copy_sticks, extend_phi, grow, open_state, open_sticks
 from ihmm.trajectory import PieceStatistics, Trajectory, combine, piece_statistics, relabel
 from ihmm.workers import Segment
 
@@ -88,9 +88,9 @@ class ParticleGibbs:
         self, rng: np.random.Generator, data: Data, model: Model, draw: Draw
     ) -> tuple[StateUpdate, PassInfo]:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
-        theta, order = self.open(model, draw, stick_key)
+        sticks, order = self.open(model, draw, stick_key)
         known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
-        csmc_pass = Pass(self, keys, model, theta, known)
+        csmc_pass = Pass(self, keys, model, sticks, known)
         column = np.argsort(order)  # of a state of the draw in θ
         if self.block_size is None:
             new = resample_sequences(csmc_pass, data, draw.trajectory, column)
@@ -100,11 +100,11 @@ class ParticleGibbs:
         # Any worker that instantiates a state finds the same one, so the visited states can be instantiated here again
         last = int(new.visited[-1])
         phi = extend_phi(model.emission, keys[0], known, last + 1)
-        return finish(new, open_state(theta, last), order, phi, draw)
+        return finish(new, open_state(sticks, last), order, phi, draw)
 
-    def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Theta, IntArray]:
-        """θ with the explicitly scored states in front; see `open_theta`."""
-        return open_theta(draw, model.prior, key, self.explicit_threshold(model, draw))
+    def open(self, model: Model, draw: Draw, key: np.uint64) -> tuple[Sticks, IntArray]:
+        """θ with the explicitly scored states in front; see `open_sticks`."""
+        return open_sticks(draw, model.prior, key, self.explicit_threshold(model, draw))
 
     def explicit_threshold(self, model: Model, draw: Draw) -> float:
         """ε, a function of the hyperparameters and never of the trajectory.
@@ -125,7 +125,7 @@ class Pass:
     settings: ParticleGibbs
     keys: list[np.uint64]  # of the random streams: φ of new states, forward pass, trace back
     model: Model
-    theta: Theta
+    sticks: Sticks
     known: Phi  # φ of the columns of θ
 
     def run(self, data: Data, reference: IntArray, segment: Segment, before: int = -1, after: int = -1) -> IntArray:
@@ -136,17 +136,17 @@ class Pass:
         keep_memory()
         phi_key, forward_key, backward_key = self.keys
         model, n_particles = self.model, self.settings.n_particles
-        theta, phi = copy_theta(self.theta), self.known
+        sticks, phi = copy_sticks(self.sticks), self.known
         sequence = np.full(len(reference), -1)
         sequence[segment.starts] = segment.streams
         log_marginal = data.log_marginal if self.settings.proposal == "posterior" else np.zeros(len(reference))
         kernel = systematic if self.settings.resampling == "systematic" else csmc
-        cloud = empty_cloud(len(reference), n_particles)
+        system = empty_system(len(reference), n_particles)
         if before >= 0:
-            theta = open_state(theta, before)
-            cloud.row[0] = theta.row_of[before]
+            sticks = open_state(sticks, before)
+            system.row[0] = sticks.row_of[before]
         if after >= 0:
-            theta = open_state(theta, after)
+            sticks = open_state(sticks, after)
 
         stream = np.empty((3, 16), np.uint64)[1, :4]  # in a cache line of its own, which threads do not share
         block = min(MAX_BLOCK_STEPS, max(64, BLOCK_CELLS // size(self.known)))
@@ -155,14 +155,14 @@ class Pass:
             stop, begin = min(t + block, len(reference)), t
             steps = slice(t, stop)
             log_g = log_marginal[steps]
-            density = score(model.log_density(data, self.known, steps), log_g, begin, theta)
+            density = score(model.log_density(data, self.known, steps), log_g, begin, sticks)
             while t < stop:
                 t, needed = kernel.forward(
-                    t, stop, n_particles, theta, density, cloud, reference, sequence, forward_key, stream
+                    t, stop, n_particles, sticks, density, system, reference, sequence, forward_key, stream
                 )
                 if needed == particles.GROW:
-                    theta = grow(theta)
-                    density = widen(density, len(theta.beta))
+                    sticks = grow(sticks)
+                    density = widen(density, len(sticks.beta))
                 elif needed != particles.NOTHING:
                     phi = extend_phi(model.emission, phi_key, phi, needed + 1)
                     log_f = model.log_density(data, take(phi, np.array([needed])), steps)[:, 0]
@@ -170,7 +170,7 @@ class Pass:
 
         states = np.empty_like(reference)
         ancestor_sampling = self.settings.ancestor_sampling
-        particles.trace_back(theta, cloud, reference, after, sequence, backward_key, ancestor_sampling, states)
+        particles.trace_back(sticks, system, reference, after, sequence, backward_key, ancestor_sampling, states)
         return smallest_type(states)
 
 
@@ -275,12 +275,12 @@ def smallest_type(states: IntArray) -> IntArray:
 # Densities and particles in the form that the kernel reads
 
 
-def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, theta: Theta) -> Density:
+def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, sticks: Sticks) -> Density:
     """Densities of one block: V on a common scale at each time step, the instantiated tail states relative to g_t."""
-    n_explicit, table = theta.size[2], np.ascontiguousarray(log_density.T)
+    n_explicit, table = sticks.size[2], np.ascontiguousarray(log_density.T)
     explicit = np.empty((len(log_marginal), n_explicit + 1))
-    relate_with_tail(table, log_marginal, n_explicit, n_explicit < theta.n_total, MIN_LOG_DENSITY, explicit)
-    column_of = np.full(len(theta.beta), -1)
+    relate_with_tail(table, log_marginal, n_explicit, n_explicit < sticks.n_total, MIN_LOG_DENSITY, explicit)
+    column_of = np.full(len(sticks.beta), -1)
     column_of[n_explicit : len(table)] = np.arange(len(table) - n_explicit)
     return Density(begin, exponentials(explicit), column_of, table[n_explicit:])
 
@@ -303,11 +303,11 @@ def widen(density: Density, capacity: int) -> Density:
     return density._replace(column_of=column_of)
 
 
-def empty_cloud(n_steps: int, n_particles: int) -> Cloud:
+def empty_system(n_steps: int, n_particles: int) -> ParticleSystem:
     """Arrays for the pairs of every time step, and pair 0: the initial row, with mass one."""
     most = n_particles + 2  # rounding may add to N
     size = 1 + n_steps * most  # memory that is not used is never touched
     state, row, number = (np.empty(size, np.int32) for _ in range(3))
-    cloud = Cloud(np.empty(n_steps + 1, np.int64), state, row, number, np.empty(size))
-    cloud.first[0], cloud.row[0], cloud.number[0], cloud.mass[0] = 1, 0, most, 1.0
-    return cloud
+    system = ParticleSystem(np.empty(n_steps + 1, np.int64), state, row, number, np.empty(size))
+    system.first[0], system.row[0], system.number[0], system.mass[0] = 1, 0, most, 1.0
+    return system
