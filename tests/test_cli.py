@@ -76,7 +76,7 @@ def test_fit_prints_a_summary_and_writes_all_files(folder):
 
 
 def test_fit_prints_the_convergence_check():
-    assert "too few to judge" in fit().stdout
+    assert "too few to diagnose" in fit().stdout
 
 
 def test_model_and_draws_are_the_same_as_in_python():
