@@ -112,8 +112,9 @@ class TestTheLawTestsCanFail:
         return partition_test(self.model, self.series, Seldom(2), moves=[move], sweeps=8000, seed=3)
 
     def test_splits_that_are_too_cheap_are_caught(self, monkeypatch):
-        def cheap(stream, family, prior, size, values, offsets, states, beta, gamma, *others):
-            return split_and_merge(stream, family, prior, size, values, offsets, states, beta, 1.5 * gamma, *others)
+        def cheap(stream, compiled, concentrations, *others):
+            larger = concentrations._replace(gamma=1.5 * concentrations.gamma)
+            return split_and_merge(stream, compiled, larger, *others)
 
         split_and_merge = split_merge.split_and_merge
         assert self.run(ihmm.SplitMerge(4)).p_value > ALARM
