@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 import ihmm
 from ihmm import plots
 from ihmm.plots._series import BINS
+from ihmm.predict import Forecast
 from ihmm.samplers import ParticleGibbs
 
 RNG = np.random.default_rng(5)
@@ -609,6 +610,13 @@ def test_a_forecast_of_several_columns_has_a_panel_per_column(wide):
     axes = plots.forecast(wide.forecast(3), history=wide.data.values[-5:])
     assert axes.shape == (6,)
     assert [ax.get_ylabel() for ax in axes[:2]] == ["column 0", "column 1"]
+
+
+def test_the_fan_of_a_forecast_of_angles_is_centred_on_their_direction():
+    angles = np.angle(np.exp(1j * (np.pi + 0.1 * np.random.default_rng(0).standard_normal((200, 5)))))
+    ax = plots.forecast(Forecast(angles, np.zeros((200, 5), np.int64), circular=True))
+    low, high = ax.get_ylim()
+    assert high - low < 2
 
 
 def test_invalid_forecasts_and_histories_are_errors(gappy, posterior):

@@ -20,9 +20,10 @@ class Emission(Protocol):
     """The density f(y | φ) of one time step and the prior H of its parameter.
 
     The parameters of K states are passed as `phi`, a NamedTuple of arrays with leading axis K, or a single such array.
-    Fields that its class lists in a tuple `angles` are averaged on the circle in summaries. Subclassing is not
-    required: any class with the six required methods is an emission. The optional methods and what each unlocks are
-    listed in docs/how-to/add_an_emission.md.
+    Fields that its class lists in a tuple `angles` are averaged on the circle in summaries; an emission whose
+    observations are angles has a class attribute `circular = True`. Subclassing is not required: any class with the six
+    required methods is an emission. The optional methods and what each unlocks are listed in
+    docs/how-to/add_an_emission.md.
 
     A time step with no value at all is never passed to an emission, except to `validate`, which receives the values of
     another step in its place. A row in which some values are missing (NaN) is passed on: either refuse it in

@@ -26,7 +26,7 @@ def forecast(forecast: Forecast, ax: Axes | None = None, history: ArrayLike | No
             f"expected a Forecast, got {type(forecast).__name__}; "
             "posterior.forecast returns a list for several sequences: plot its items one by one"
         )
-    futures = forecast.y.reshape(*forecast.y.shape[:2], -1)[:, :, :COLUMNS]
+    futures = _continuous(forecast).reshape(*forecast.y.shape[:2], -1)[:, :, :COLUMNS]
     past = _history(history, forecast.y.shape[2:])[:, :COLUMNS]
     n_columns = futures.shape[2]
     ax = make_axes(ax, height=2.8 if n_columns == 1 else 1 + 1.1 * n_columns)
@@ -41,6 +41,15 @@ def forecast(forecast: Forecast, ax: Axes | None = None, history: ArrayLike | No
     handles = [Line2D([], [], color=PALETTE[0], label="median"), *reversed(fan)]
     add_legend(panels[0], (), (), handles, title=None)
     return panels[0] if n_columns == 1 else np.array(panels)
+
+
+def _continuous(forecast: Forecast) -> Array:
+    """The forecast with angles near their mean direction, which does not jump by a turn from one step to the next."""
+    y = forecast.unwrapped
+    if not np.any(forecast.circular):
+        return y
+    center = y.mean(axis=0)
+    return np.where(forecast.circular, y + np.unwrap(center, axis=0) - center, y)
 
 
 def _history(history: ArrayLike | None, columns: tuple[int, ...]) -> FloatArray:
