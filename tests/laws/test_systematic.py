@@ -1,15 +1,12 @@
-"""Particle Gibbs with systematic thinning: the law of the whole sweep, and passes that are wrong."""
+"""Particle Gibbs with systematic thinning: the law of the whole sweep. Broken passes are in tests/kernels."""
 
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import pytest
 
 import ihmm
-from ihmm.kernels import systematic
-from ihmm.samplers import particle_gibbs
 from ihmm.testing import geweke, partition_test
-from reference.broken import SYSTEMATIC, broken
 from reference.cases import (
     ALARM,
     COLUMNS,
@@ -88,19 +85,3 @@ def test_missing_values_and_other_families_are_exact(family, sampler):
     model = ihmm.Model(emission, PRIORS["sticky-free"])
     result = partition_test(model, split(y, [3, 2]), sampler, sweeps=3000, seed=3)
     assert result.p_value > ALARM, result
-
-
-@cache
-def honest_p_value(model, series, sampler):
-    return partition_test(model, series, sampler, sweeps=40_000, seed=11).p_value
-
-
-@pytest.mark.parametrize("name", SYSTEMATIC)
-def test_a_broken_pass_is_rejected(name, monkeypatch, tmp_path):
-    model = ihmm.Model(ihmm.NormalMean(noise=0.5, mean=0.0, scale=3.0), ihmm.HDPPrior(1.0, 3.0))
-    series = (-1.0, -0.6, 0.2, 0.7, 1.1)
-    sampler = Thinned(4 if "once" in name else 2, threshold=0.3)
-    assert honest_p_value(model, series, sampler) > ALARM
-    monkeypatch.setattr(particle_gibbs, "systematic", broken(systematic, tmp_path, *SYSTEMATIC[name]))
-    result = partition_test(model, series, sampler, sweeps=40_000, seed=11)
-    assert result.p_value < 1e-8, result
