@@ -17,8 +17,8 @@ from experiments.chains import (
 )
 from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
-from ihmm import plots
 from ihmm._typing import FloatArray
+from ihmm.plots._axes import HEAT
 
 TITLE = "Fig. 2 and 3: four states, from K = 10"
 DATA, INIT = "four_state", 10
@@ -123,7 +123,7 @@ def _matrices(results: Results) -> Figure:
         shown[CONTENDERS[name].label] = middle["rows"], middle["visits"]
     for ax, (name, (matrix, visits)) in zip(axes[0], shown.items(), strict=True):
         edges = np.concatenate([[0], np.cumsum(visits / visits.sum())])
-        ax.pcolormesh(edges, edges, matrix, cmap=plots.HEAT, vmin=0, vmax=1, edgecolors="white", linewidth=0.6)
+        ax.pcolormesh(edges, edges, matrix, cmap=HEAT, vmin=0, vmax=1, edgecolors="white", linewidth=0.6)
         centres, wide = (edges[1:] + edges[:-1]) / 2, np.diff(edges) > 0.11
         for (j, k), p in np.ndenumerate(matrix):
             if wide[j] and wide[k]:

@@ -133,13 +133,13 @@ class TestTheLawTestsCanFail:
         assert result.p_value < 1e-6, result
 
     def test_slices_that_do_not_know_the_weight_of_their_component(self, monkeypatch):
-        monkeypatch.setattr(dp_mixture, "_height", lambda weights, threshold: np.where(weights > 0, 1.0, 0.0))
+        monkeypatch.setattr(dp_mixture, "slice_height", lambda weights, threshold: np.where(weights > 0, 1.0, 0.0))
         model = ihmm.Model(ihmm.DPMixture(NORMAL, 1.0, 0.5), PRIORS["plain"])
         result = joint_test(model, ALIKE, ihmm.ParticleGibbs(2), sweeps=1500)
         assert result.p_value < 1e-6, result
 
     def test_a_concentration_drawn_after_the_weights_it_has_integrated_out(self, monkeypatch):
-        honest, old = dp_mixture._sample_weights, {}
+        honest, old = dp_mixture.sample_weights, {}
 
         def remember(self, rng, sigma, counts):
             old["sigma"] = sigma
@@ -148,7 +148,7 @@ class TestTheLawTestsCanFail:
         resample_sigma = ihmm.DPMixture._resample_sigma
         monkeypatch.setattr(ihmm.DPMixture, "_resample_sigma", remember)
         monkeypatch.setattr(
-            dp_mixture, "_sample_weights", lambda rng, counts, sigma: honest(rng, counts, old.get("sigma", sigma))
+            dp_mixture, "sample_weights", lambda rng, counts, sigma: honest(rng, counts, old.get("sigma", sigma))
         )
         model = ihmm.Model(ihmm.DPMixture(NORMAL, FREE, 0.1), PRIORS["plain"])
 

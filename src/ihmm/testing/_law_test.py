@@ -19,7 +19,7 @@ class LawTest:
     observed: FloatArray
     z: FloatArray
     p_value: float
-    """Of the largest |z|, with Bonferroni correction for the number of averages."""
+    """P-value of the largest absolute z, with Bonferroni correction for the number of averages."""
 
     def __repr__(self) -> str:
         order = np.argsort(-np.abs(self.z))[:8]
