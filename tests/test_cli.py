@@ -443,6 +443,7 @@ def test_the_library_does_not_import_click():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one():
     args = (
         "fit",
@@ -478,6 +479,7 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_only():
     import pty
 

@@ -108,6 +108,7 @@ def test_too_few_draws_are_not_diagnosed():
     assert "20 draws per chain are too few to diagnose" in str(result)
 
 
+@pytest.mark.slow
 def test_check_of_a_posterior():
     y = np.repeat([0.0, 5.0, 0.0, 5.0], 50) + np.random.default_rng(0).normal(0, 0.5, 200)
     model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(gamma=0.1, concentration=1.0, stickiness=0.9))
