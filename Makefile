@@ -13,18 +13,18 @@ help:  ## List the targets
 demo: $(VENV)/.demo  ## Run the demonstration
 	@$(BIN)/ihmm demo
 
-check: lint  ## Check style, types and imports, then run the fast tests: two minutes
+check: lint  ## Check style, types and imports, then run the fast tests
 	@$(PYTEST) -m "not law and not slow and not cluster"
 
-test: lint  ## Check style, types and imports, then run every test: about twelve minutes
+test: lint  ## Check style, types and imports, then run every test
 	@$(PYTEST) --durations=20
 	@$(MAKE) --no-print-directory bounds
 
-# Compiled code does not check array bounds by default; here it does. The cost is compilation, not the tests, and
-# statistical tests repeat the same accesses many thousand times: one pass over every edge case finds as much.
+# Compiled code does not check array bounds by default; here it does. Statistical tests are left out: they repeat the
+# same kernel calls many thousand times. Long series and very many states, where arrays grow, stay in.
 bounds: $(VENV)/.dev  ## Run the tests of kernels and extreme inputs with array bounds checks
 	@echo "Running the kernel tests with array bounds checks"
-	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(PYTEST) -m "not law and not slow" \
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(PYTEST) -m "not law" \
 		tests/test_extremes.py tests/kernels
 
 lint: $(VENV)/.dev  ## Check style, types and imports
