@@ -9,7 +9,7 @@ from ihmm import _checks
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.data import Data
 from ihmm.emissions._conjugate import Conjugate, conjugate
-from ihmm.emissions._protocol import REQUIRED, Emission, log_density_at, log_marginal, provides
+from ihmm.emissions._protocol import REQUIRED, Emission, has_past, log_density_at, log_marginal, memory, provides
 from ihmm.emissions.choose import choose
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.sequences import Sequences
@@ -100,7 +100,7 @@ class Model:
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data made of validated observations."""
-        with_past = self.emission.with_past(y, offsets, missing) if provides(self.emission, "with_past") else None
+        with_past = self.emission.with_past(y, offsets, missing) if has_past(self.emission) else None
         data = Data(y, offsets, np.empty(0), missing, with_past)
         marginal = log_marginal(self.emission, data.observations)
         if data.uninformative is not None:
@@ -127,7 +127,7 @@ class Model:
 
     def log_density_at(self, data: Data, states: IntArray, phi: Phi) -> FloatArray:
         """log f(y_t | φ_{s_t}), shape (T,)."""
-        values = log_density_at(self.emission, data.observations, states, phi)
+        values = log_density_at(self.emission, data.observations, self.with_previous(states), phi)
         if data.uninformative is not None:
             values[data.uninformative] = 0.0
         return values
@@ -135,16 +135,29 @@ class Model:
     def log_likelihood(self, data: Data, states: IntArray, phi: Phi) -> float:
         """log p(y | s, φ)."""
 
+        states = self.with_previous(states)
+
         def one(piece: slice) -> float:
             return float(self.log_density_at(data.take(piece), states[piece], phi).sum())
 
         return sum(by_piece(data, one))
 
+    def with_previous(self, states: IntArray) -> IntArray:
+        """The states that the density of each step depends on: (T, p + 1) if that includes the p states before.
+
+        States before the beginning of a sequence are arbitrary: its first p steps are uninformative.
+        """
+        order = memory(self.emission) or 0
+        if order == 0 or states.ndim == 2:
+            return states
+        steps = np.arange(len(states))
+        return np.stack([states[np.maximum(steps - lag, 0)] for lag in range(order + 1)], axis=1)
+
     def resample_phi(
         self, rng: np.random.Generator, data: Data, states: IntArray, n_states: int, phi: Phi | None
     ) -> Phi:
         """φ | y, s: an exact draw, or a transition from the current `phi` if the emission has `update`."""
-        y, states = data.pair(states)
+        y, states = data.pair(self.with_previous(states))
         if phi is not None and provides(self.emission, "update"):
             return self.emission.update(rng, y, states, phi)
         return self.emission.resample(rng, y, states, n_states)

@@ -275,7 +275,7 @@ class NoisyLevels(Emission):
         return y[:, 0] if columns == 1 else y
 
     def column(self, d: int) -> tuple[Emission, Callable[[NoisyLevelsPhi], NoisyLevelsPhi]]:
-        """One column around its levels. Of noise with a memory the stationary law, with the tails of its innovations."""
+        """One column around its levels. Noise with a memory: its stationary law, with the tails of its innovations."""
         mean, spread, rate = float(self._mean[d]), float(self._spread[d]), float(self._rate[d])
         own = replace(self, order=0, n_features=1, mean=mean, spread=spread, rate=rate)
 
