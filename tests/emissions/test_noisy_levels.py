@@ -192,26 +192,30 @@ def test_an_update_with_missing_values_leaves_the_law_alone():
     assert worst(changes(CASES["order 2, own, two columns"], 2000, missing=missing)) > 1e-4
 
 
-def scales_of_another_shape(rng, square, states, n_states, shape, *rest, own=_noise.draw_scales):
-    return own(rng, square, states, n_states, shape + 0.5, *rest)
+def twice(rng, square, states, *rest, draw_scales=_noise.draw_scales):
+    return draw_scales(rng, np.tile(square, 2), np.tile(states, 2), *rest)
 
 
 MISTAKES = {
-    "ignores the state before": (NoisyLevels, "_path", lambda self, states: np.repeat(states[:, :1], 2, axis=1)),
-    "forgets that noise is stationary": (_noise, "is_stationary", lambda a: np.ones(len(a), bool)),
-    "draws scales of another shape": (_noise, "draw_scales", scales_of_another_shape),
-    "draws dof from its prior": (_noise, "draw_dof", lambda rng, square, grid: rng.choice(grid)),
+    "ignores the state before": (
+        "order 1, t",
+        NoisyLevels,
+        "_path",
+        lambda self, states: np.repeat(states[:, :1], 2, axis=1),
+    ),
+    "counts innovations twice": ("white", _noise, "draw_scales", twice),
+    "draws dof from its prior": ("order 1, t", _noise, "draw_dof", lambda rng, square, grid: rng.choice(grid)),
 }
 
 
 @pytest.mark.law
-@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_a_wrong_update_is_caught(mistake, monkeypatch):
-    emission = CASES["order 1, t"]
+@pytest.mark.parametrize(("case", "module", "name", "mistake"), MISTAKES.values(), ids=MISTAKES)
+def test_a_wrong_update_is_caught(case, module, name, mistake, monkeypatch):
+    emission = CASES[case]
 
     def update(*arguments):
         with monkeypatch.context() as patch:
-            patch.setattr(*mistake)
+            patch.setattr(module, name, mistake)
             return emission.update(*arguments)
 
     assert worst(changes(emission, 2000, update=update)) < 1e-6
@@ -235,6 +239,17 @@ def test_levels_given_the_rest_are_the_regression_on_all_of_them():
     for column in standard.T:
         assert_follows(column, stats.norm.cdf)
     assert_mean(standard[:, 0] * standard[:, 3], 0.0)
+
+
+@pytest.mark.parametrize("n", [0, 3, 30])
+def test_a_coefficient_given_the_rest_is_a_normal_cut_off_where_noise_is_not_stationary(n):
+    rng = np.random.default_rng(11)
+    residual, weight = rng.normal(size=(n, 2)), rng.gamma(2.0, size=n)
+    residual[:, 0] += 1.05 * residual[:, 1]
+    precision = (weight * residual[:, 1] ** 2).sum() + 1 / 0.8**2
+    center, sd = (weight * residual[:, 0] * residual[:, 1]).sum() / precision, precision**-0.5
+    drawn = [_noise.draw_coefficients(rng, residual, weight, 0.8, np.zeros(1))[0] for _ in range(3000)]
+    assert_follows(drawn, stats.truncnorm((-1 - center) / sd, (1 - center) / sd, center, sd).cdf)
 
 
 def test_shared_parameters_are_the_same_in_all_states_and_copied_to_new_ones():
