@@ -192,8 +192,12 @@ def test_an_update_with_missing_values_leaves_the_law_alone():
     assert worst(changes(CASES["order 2, own, two columns"], 2000, missing=missing)) > 1e-4
 
 
-def twice(rng, square, states, *rest, draw_scales=_noise.draw_scales):
-    return draw_scales(rng, np.tile(square, 2), np.tile(states, 2), *rest)
+def without_the_half(rng, square, *rest, draw_scales=_noise.draw_scales):
+    return draw_scales(rng, 2 * square, *rest)
+
+
+def settled(self, states):
+    return np.repeat(states[:, :1], 2, axis=1)
 
 
 MISTAKES = {
@@ -201,9 +205,9 @@ MISTAKES = {
         "order 1, t",
         NoisyLevels,
         "_path",
-        lambda self, states: np.repeat(states[:, :1], 2, axis=1),
+        settled,
     ),
-    "counts innovations twice": ("white", _noise, "draw_scales", twice),
+    "forgets the half of sums of squares": ("white", _noise, "draw_scales", without_the_half),
     "draws dof from its prior": ("order 1, t", _noise, "draw_dof", lambda rng, square, grid: rng.choice(grid)),
 }
 
