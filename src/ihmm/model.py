@@ -197,7 +197,9 @@ class Model:
         return phi, out
 
 
-def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int = 1) -> Model:
+def model_for(
+    values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int | None = None
+) -> Model:
     """The default model for `values`, (T, D), NaN where missing.
 
     The emission is chosen by `ihmm.emissions.choose`. The prior favours few states and leaves open how similar the rows
