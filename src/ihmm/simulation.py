@@ -125,6 +125,7 @@ def draw_segments(
 
     A state is followed by another one: row j without j itself is an urn of mass c(1−β_j) over the rest of β.
     """
+    finite = isinstance(model.prior, FinitePrior)
     beta: list[float] = []
     remainder = 1.0
     urns: dict[int, list[int]] = {}
@@ -146,7 +147,7 @@ def draw_segments(
                 if state == len(beta):
                     share = draw_share(rng, model.prior, hyper.gamma, len(beta))
                     beta.append(remainder * share)
-                    remainder *= 1 - share
+                    remainder = max(remainder * (1 - share), FLOOR) if share < 1 or not finite else 0.0
                     omega = join(omega, duration.sample_prior(rng, 1))
             urn.append(state)
             lasts = int(duration.sample(rng, take(omega, np.array([state])))[0])

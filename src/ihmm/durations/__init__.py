@@ -8,5 +8,7 @@ is then followed by another one.
 
 from ihmm.durations._protocol import REQUIRED, Duration, Omega, Runs, complete
 from ihmm.durations.geometric import Geometric
+from ihmm.durations.negative_binomial import NegativeBinomial
+from ihmm.durations.poisson import Poisson
 
-__all__ = ["REQUIRED", "Duration", "Geometric", "Omega", "Runs", "complete"]
+__all__ = ["REQUIRED", "Duration", "Geometric", "NegativeBinomial", "Omega", "Poisson", "Runs", "complete"]
