@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ihmm.emissions import Independent as Independent
     from ihmm.emissions import Multinomial as Multinomial
     from ihmm.emissions import MultivariateNormal as MultivariateNormal
+    from ihmm.emissions import NoisyLevels as NoisyLevels
     from ihmm.emissions import Normal as Normal
     from ihmm.emissions import NormalMean as NormalMean
     from ihmm.emissions import Poisson as Poisson
@@ -72,6 +73,7 @@ _HOME = {
     "Model": "ihmm.model",
     "Multinomial": "ihmm.emissions",
     "MultivariateNormal": "ihmm.emissions",
+    "NoisyLevels": "ihmm.emissions",
     "Normal": "ihmm.emissions",
     "NormalMean": "ihmm.emissions",
     "ParticleGibbs": "ihmm.samplers",

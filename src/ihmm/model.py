@@ -11,7 +11,7 @@ from ihmm.data import Data
 from ihmm.durations import REQUIRED as DURATION_REQUIRED
 from ihmm.durations import Duration, Omega
 from ihmm.emissions._conjugate import Conjugate, conjugate
-from ihmm.emissions._protocol import REQUIRED, Emission, log_density_at, log_marginal, provides
+from ihmm.emissions._protocol import REQUIRED, Emission, has_past, log_density_at, log_marginal, memory, provides
 from ihmm.emissions.choose import choose
 from ihmm.kernels.memory import AfterChange
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
@@ -136,7 +136,7 @@ class Model:
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data made of validated observations."""
-        with_past = self.emission.with_past(y, offsets, missing) if provides(self.emission, "with_past") else None
+        with_past = self.emission.with_past(y, offsets, missing) if has_past(self.emission) else None
         data = Data(y, offsets, np.empty(0), missing, with_past)
         marginal = log_marginal(self.emission, data.observations)
         if data.uninformative is not None:
@@ -163,7 +163,7 @@ class Model:
 
     def log_density_at(self, data: Data, states: IntArray, phi: Phi) -> FloatArray:
         """log f(y_t | φ_{s_t}), shape (T,)."""
-        values = log_density_at(self.emission, data.observations, states, phi)
+        values = log_density_at(self.emission, data.observations, self.with_previous(states), phi)
         if data.uninformative is not None:
             values[data.uninformative] = 0.0
         return values
@@ -171,7 +171,7 @@ class Model:
     @property
     def memory(self) -> int:
         """p, the number of steps for which the noise remembers the previous state; 0 for most emissions."""
-        return int(getattr(self.emission, "memory", 0))
+        return memory(self.emission) or 0
 
     def after_change(self, data: Data, phi: Phi, steps: slice) -> AfterChange:
         """What the densities of the first p steps after a change of state depend on."""
@@ -185,16 +185,29 @@ class Model:
     def log_likelihood(self, data: Data, states: IntArray, phi: Phi) -> float:
         """log p(y | s, φ)."""
 
+        states = self.with_previous(states)
+
         def one(piece: slice) -> float:
             return float(self.log_density_at(data.take(piece), states[piece], phi).sum())
 
         return sum(by_piece(data, one))
 
+    def with_previous(self, states: IntArray) -> IntArray:
+        """The states that the density of each step depends on: (T, p + 1) if that includes the p states before.
+
+        States before the beginning of a sequence are arbitrary: its first p steps are uninformative.
+        """
+        order = self.memory
+        if order == 0 or states.ndim == 2:
+            return states
+        steps = np.arange(len(states))
+        return np.stack([states[np.maximum(steps - lag, 0)] for lag in range(order + 1)], axis=1)
+
     def resample_phi(
         self, rng: np.random.Generator, data: Data, states: IntArray, n_states: int, phi: Phi | None
     ) -> Phi:
         """φ | y, s: an exact draw, or a transition from the current `phi` if the emission has `update`."""
-        y, states = data.pair(states)
+        y, states = data.pair(self.with_previous(states))
         if phi is not None and provides(self.emission, "update"):
             return self.emission.update(rng, y, states, phi)
         return self.emission.resample(rng, y, states, n_states)

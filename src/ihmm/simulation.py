@@ -9,7 +9,7 @@ from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.durations import Duration, Omega
 from ihmm.emissions._parameters import join, take
-from ihmm.emissions._protocol import provides
+from ihmm.emissions._protocol import has_past
 from ihmm.model import Draw, Hyper, Model, Prior, Transitions
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 from ihmm.trajectory import Trajectory
@@ -39,7 +39,7 @@ def draw_observations(rng: np.random.Generator, model: Model, draw: Draw, begin:
     emission, states, phi = model.emission, draw.states, draw.phi
     if draw.components is not None:
         return emission.sample_given(rng, states, draw.components, phi)  # type: ignore[attr-defined, no-any-return]
-    if not provides(emission, "with_past"):
+    if not has_past(emission):
         return emission.sample_observations(rng, states, phi)
     return np.concatenate([emission.sample_observations(rng, part, phi) for part in np.split(states, begin)])
 

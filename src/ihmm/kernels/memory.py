@@ -1,7 +1,8 @@
 """Densities of noise with memory in the first steps after a change of state.
 
 Noise of order p, e_t = a_1 e_{t−1} + … + a_p e_{t−p} + η_t, remembers the level of the state before for p steps. With
-z_t = y_t − Σ_l a_l y_{t−l}, A = Σ_l a_l and B_a = Σ_{l ≥ a} a_l, the mean of z_t at age a of state k, entered from j, is
+z_t = y_t − Σ_l a_l y_{t−l}, A = Σ_l a_l and B_a = Σ_{l ≥ a} a_l, the mean of z_t at age a of state k, entered from j,
+is
 
     (1 − A) μ_k                          if a > p: settled
     (1 − A) μ_k + B_a (μ_k − μ_j)        if a ≤ p
