@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from ihmm import datasets as datasets
     from ihmm import distributed as distributed
+    from ihmm import durations as durations
     from ihmm import plots as plots
     from ihmm import report as report
     from ihmm import testing as testing
@@ -82,6 +83,7 @@ _HOME = {
     "VonMises": "ihmm.emissions",
     "datasets": "ihmm.datasets",
     "distributed": "ihmm.distributed",
+    "durations": "ihmm.durations",
     "iterate": "ihmm.chain",
     "plots": "ihmm.plots",
     "report": "ihmm.report",
