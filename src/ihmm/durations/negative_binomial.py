@@ -14,6 +14,7 @@ from ihmm.emissions._slice import slice_step
 from ihmm.priors import GammaPrior
 
 LEAST = 1e-12  # of r, p and 1 − p
+FEW = GammaPrior(1.0, 0.2)  # r of about 5, geometric durations not excluded
 
 
 class NegativeBinomialOmega(NamedTuple):
@@ -37,7 +38,7 @@ class NegativeBinomial:
         Least number of steps that a state lasts. A segment that the end of the data cuts off may be shorter.
     """
 
-    shape: float | GammaPrior = GammaPrior(1.0, 0.2)
+    shape: float | GammaPrior = FEW
     a: float = 1.0
     b: float = 10.0
     minimum: int = 1
@@ -97,9 +98,7 @@ class NegativeBinomial:
             def log_density(log_r: FloatArray) -> FloatArray:
                 r = np.exp(log_r)
                 rise = np.bincount(state, gammaln(excess + r[state]) - gammaln(r[state]), n_states)
-                return np.asarray(
-                    prior.shape * log_r - prior.rate * r + rise + betaln(self.a + n * r, self.b + total)
-                )
+                return np.asarray(prior.shape * log_r - prior.rate * r + rise + betaln(self.a + n * r, self.b + total))
 
             r = np.maximum(np.exp(slice_step(rng, log_density, np.log(r))), LEAST)
         return NegativeBinomialOmega(r, np.clip(rng.beta(self.a + n * r, self.b + total), LEAST, 1 - LEAST))

@@ -103,7 +103,9 @@ class ParticleGibbs:
         if model.duration is not None:
             keys.append(rng.integers(0, 2**63, dtype=np.uint64))
             omega = take(extend_omega(model.duration, keys[3], draw.durations, len(order)), order)
-            new = resample_sequences(SegmentPass(self, keys, model, sticks, known, omega), data, draw.trajectory, column)
+            new = resample_sequences(
+                SegmentPass(self, keys, model, sticks, known, omega), data, draw.trajectory, column
+            )
             last = int(new.visited[-1])
             phi = extend_phi(model.emission, keys[0], known, last + 1)
             omega = extend_omega(model.duration, keys[3], omega, last + 1)
