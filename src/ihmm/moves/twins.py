@@ -33,8 +33,8 @@ LOG_ZERO = -1e10  # stands for log 0
 class MergeTwins:
     """While tuning, merge pairs of states whose emissions overlap if a BIC-like score improves.
 
-    It acts in every fifth sweep, after a few in which the trajectory settles: the score is that of one trajectory, and a
-    bad one makes states look superfluous.
+    It acts in every fifth sweep, after a few in which the trajectory settles: the score is that of one trajectory, and
+    a bad one makes states look superfluous.
 
     Emissions that are conjugate in a model without durations are left to `GreedySplitMerge`, which integrates φ out,
     and mixtures to `GroupComponents`.
