@@ -95,7 +95,7 @@ class Posterior:
         if len(like.states) != self._trajectories.shape[1]:
             n_steps = self._trajectories.shape[1]
             raise ValueError(f"like must be a summary of the same data, {n_steps} steps, got {len(like.states)}")
-        return summaries.summarise(self, self._trajectories, like, self.model.emission)
+        return summaries.summarise(self, self._trajectories, like, self.model.emission, self.model.duration)
 
     def check(self) -> diagnostics.Check:
         """Check convergence and agreement of the chains. Print the result for a report with advice.
@@ -180,7 +180,7 @@ class Posterior:
 
     @cached_property
     def _summary(self) -> summaries.Summary:
-        return summaries.summarise(self, self._trajectories, emission=self.model.emission)
+        return summaries.summarise(self, self._trajectories, emission=self.model.emission, duration=self.model.duration)
 
     @cached_property
     def _trajectories(self) -> Array:
