@@ -60,7 +60,7 @@ def often(monkeypatch):
 
 
 @pytest.fixture
-def finished(tmp_path, often) -> Path:
+def finished(tmp_path, often, whole) -> Path:  # `whole` has compiled the kernels: chunks are written by the clock
     run(tmp_path / "run")
     assert len(list((tmp_path / "run").rglob("*.chunk"))) > 6
     return tmp_path / "run"
