@@ -97,9 +97,7 @@ class NegativeBinomial:
             def log_density(log_r: FloatArray) -> FloatArray:
                 r = np.exp(log_r)
                 rise = np.bincount(state, gammaln(excess + r[state]) - gammaln(r[state]), n_states)
-                return np.asarray(
-                    prior.shape * log_r - prior.rate * r + rise + betaln(self.a + n * r, self.b + total)
-                )
+                return np.asarray(prior.shape * log_r - prior.rate * r + rise + betaln(self.a + n * r, self.b + total))
 
             r = np.maximum(np.exp(slice_step(rng, log_density, np.log(r))), LEAST)
         return NegativeBinomialOmega(r, np.clip(rng.beta(self.a + n * r, self.b + total), LEAST, 1 - LEAST))

@@ -162,5 +162,3 @@ def empty_system(n_steps: int, n_particles: int) -> Segments:
     state, row, age, previous = (np.empty(size, np.int32) for _ in range(4))
     first = np.zeros(n_steps + 1, np.int64)
     return Segments(first, state, row, age, previous, np.empty(size))
-
-

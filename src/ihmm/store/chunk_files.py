@@ -96,9 +96,7 @@ def _to_arrays(chunk: Chunk) -> dict[str, Array]:
     return arrays
 
 
-def _from_arrays(
-    arrays: dict[str, Array], begin: int, chain: int, like: Phi, like_durations: Omega | None
-) -> Chunk:
+def _from_arrays(arrays: dict[str, Array], begin: int, chain: int, like: Phi, like_durations: Omega | None) -> Chunk:
     """`like` and `like_durations` have the structure of the parameters of the emission and of the durations."""
     draws = {}
     for phase in PHASES:

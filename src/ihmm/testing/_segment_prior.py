@@ -26,9 +26,7 @@ class SegmentPrior:
 
     def log_probability(self, states: IntArray, offsets: IntArray) -> float:
         segments = runs(states, offsets)
-        return self._log_followers(segments) + sum(
-            self._log_lasts(segments, k) for k in range(int(states.max()) + 1)
-        )
+        return self._log_followers(segments) + sum(self._log_lasts(segments, k) for k in range(int(states.max()) + 1))
 
     def _log_lasts(self, segments: Runs, k: int) -> float:
         """log ∫ Π P(D = d | ω) prior(dω) over the runs of one state, P(D ≥ d | ω) for those that are censored."""
