@@ -15,6 +15,7 @@ from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.draw_storage import HYPER, Draws, PackedDraws, StoredDraws
 from ihmm.labels import count_labels
+from ihmm.levels import Levels, find_levels
 from ihmm.model import Draw, Model
 from ihmm.samplers import Sampler
 
@@ -39,6 +40,8 @@ class Posterior:
         Name → (chains, draws): n_states, log_joint, the hyperparameters, and diagnostics of the sampler.
     warmup
         The tuning sweeps as a `Posterior`, or None if they were not saved.
+    resolution
+        Differences between means that do not matter, in the units of the data: see `levels`. None by default; may be set.
     """
 
     def __init__(
@@ -54,6 +57,8 @@ class Posterior:
     ) -> None:
         self.model, self.data, self.sampler, self.seed, self.warmup = model, data, sampler, seed, warmup
         self._states, self._records = states, tuple(records)
+        self.resolution: float | None = None
+        self._levels: dict[tuple[float | None, float | None], Levels] = {}
         shortest = min(len(record) for record in records)
         names = records[0].traces
         self.traces: dict[str, Array] = {
@@ -109,6 +114,28 @@ class Posterior:
         for states, matches in zip(trajectories, _split(found.matches, ends), strict=True):
             by_chain.append(count_labels(states, matches, found.n_states) / len(states))
         return diagnostics.check(self.traces, self.states, np.stack(by_chain))
+
+    def levels(self, resolution: float | None = None, *, overlap: float | None = None) -> Levels:
+        """Group states that emit the same into levels: how many there are, and the kinetic states of each.
+
+        Parameters
+        ----------
+        resolution
+            States whose means differ by less than this, in every column, are on one level.
+        overlap
+            States are on one level if their emission laws overlap by at least this much: ∫ min(f, g), 1 for equal laws
+            and 0 for laws without a value in common. By default 0.7 for measurements (means less than ¾ of a standard
+            deviation apart) and 0.9 for symbols and counts.
+        """
+        resolution = self.resolution if resolution is None else _checks.positive("resolution", resolution)
+        if overlap is not None and not 0 < overlap <= 1:
+            raise ValueError(f"overlap must be above 0 and at most 1, got {overlap!r}")
+        key = (resolution, overlap)
+        if key not in self._levels:
+            self._levels[key] = find_levels(
+                self.model, self.data, self.draws, self.summary(), resolution=resolution, overlap=overlap
+            )
+        return self._levels[key]
 
     # Without matching states
 
