@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ import pytest
 
 import ihmm
 from ihmm import store
+from ihmm.running import Resources, run_chains
 from ihmm.store import SweepRange, chunk_files, chunk_writer
 from ihmm.store.archive import MAGIC
 
@@ -58,7 +60,7 @@ def often(monkeypatch):
 
 
 @pytest.fixture
-def finished(tmp_path, often) -> Path:
+def finished(tmp_path, often, whole) -> Path:  # `whole` has compiled the kernels: chunks are written by the clock
     run(tmp_path / "run")
     assert len(list((tmp_path / "run").rglob("*.chunk"))) > 6
     return tmp_path / "run"
@@ -179,6 +181,18 @@ def test_more_draws_can_be_added(finished):
     assert_same(ihmm.resume(finished, draws=90, progress=False), run(draws=90))
     with pytest.raises(ValueError, match="started for 90 draws per chain and cannot end at 60"):
         ihmm.resume(finished, draws=60)
+
+
+def test_more_draws_can_be_added_to_a_run_in_memory():
+    settings = store.RunSettings(MODEL, ihmm.ParticleGibbs(), (), 1, 4, 2, 1, 2, 3, save_warmup=True)
+    data = MODEL.observe(Y)
+    with ThreadPoolExecutor(2) as pool:
+        for resources in (Resources(2), Resources(2, executor=pool)):
+            memory = store.MemoryBackend(settings, data, None)
+            run_chains(memory, resources, progress=False)
+            memory.extend(9)
+            at_once = run_chains(store.MemoryBackend(memory.settings, data, None), resources, progress=False)
+            assert_same(run_chains(memory, resources, progress=False), at_once)
 
 
 def test_a_saved_posterior_cannot_be_resumed(tmp_path, whole):

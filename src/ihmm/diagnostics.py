@@ -51,6 +51,11 @@ class Check:
     def __bool__(self) -> bool:
         return all(finding.fine for finding in self.findings)
 
+    @property
+    def converged(self) -> bool:
+        """Whether further draws are unlikely to change the answer."""
+        return bool(self)
+
     def table(self) -> "pandas.DataFrame":
         """R-hat and effective sample sizes, one row per quantity."""
         import pandas
