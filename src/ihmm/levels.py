@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -19,7 +19,7 @@ from ihmm.summaries import Summary, dwell_times
 if TYPE_CHECKING:
     import pandas
 
-MAX_DRAWS = 1000  # draws whose states are grouped
+MAX_DRAWS = 600  # draws whose states are grouped
 MAX_PAIRS = 60_000  # pairs of states compared in all of them
 MIN_DRAWS = 25  # of each chain
 DWELL_DRAWS = 100  # draws whose visits are measured
@@ -31,7 +31,7 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 class DrawLevels(NamedTuple):
     """The levels of one draw."""
 
-    index: int  # of the draw, chain after chain
+    draw: int  # index of the draw, chain after chain
     level: IntArray  # (states of the draw,)
 
     @property
@@ -107,7 +107,7 @@ class Levels:
         import pandas
 
         kinetic = [self.states_of(j) for j in range(self.n_levels)]
-        columns = {"share": self.shares, "support": self.support}
+        columns: dict[str, Any] = {"share": self.shares, "support": self.support}
         if self.centers is not None:
             columns["mean"] = self.centers
         columns |= {
@@ -138,11 +138,11 @@ class Levels:
 
     @property
     def certainty(self) -> str:
-        """'3 levels in 93 % of the draws, 4 in 7 %.'"""
+        """'93 % of the draws have 3 levels, 7 % have 4.'"""
         commonest = sorted(self.n_levels_probabilities.items(), key=lambda item: -item[1])[:4]
-        first, *others = [(n, f"{100 * share:.0f} %") for n, share in commonest if share >= 0.005]
-        text = f"{first[0]} level{'s' * (first[0] > 1)} in {first[1]} of the draws"
-        return ", ".join([text, *(f"{n} in {share}" for n, share in others)]) + "."
+        (n, share), *others = [(n, f"{100 * share:.0f} %") for n, share in commonest if share >= 0.005]
+        text = f"{share} of the draws have {n} level{'s' * (n > 1)}"
+        return ", ".join([text, *(f"{share} have {n}" for n, share in others)]) + "."
 
     def __repr__(self) -> str:
         rows = [["level", "share", *(["mean"] if self.centers is not None else []), "dwell", "kinetic states"]]
@@ -156,7 +156,7 @@ class Levels:
         if self.resolution is not None:
             text += f"\n  Means that differ by less than {self.resolution:g} are one level."
         if len(self.brief):
-            text += f"\n  Too brief to count: {_named_states(self.brief)}, put with the level around them."
+            text += f"\n  Too brief to count, and put with the level around: {_named_states(self.brief)}."
         return text
 
 
@@ -246,7 +246,7 @@ def _within(parameters: dict[str, Array], resolution: float) -> BoolArray | None
 def absorb_brief(level: IntArray, states: IntArray, offsets: IntArray) -> tuple[IntArray, BoolArray]:
     """Put brief levels with the level that surrounds them most often; also which states are brief.
 
-    A level is brief if it has less than 1 % of the steps, and either fewer than 20 or only in visits of one or two steps:
+    A level is brief if it has less than 1 % of the steps, and either fewer than 20 or usually for one or two at a time:
     outliers and blurred steps, not a level. Levels are renumbered from 0.
     """
     lengths, of = dwell_times(level[states], offsets)

@@ -23,6 +23,7 @@ def densities_at_own_points(rng: np.random.Generator, model: Model, data: Data, 
     n_states, emission = draw.n_states, model.emission
     n_points = int(np.clip(MAX_VALUES // n_states**2, MIN_POINTS, POINTS))
     states = np.repeat(np.arange(n_states), n_points)
+    log_density: FloatArray
     columns = _column_laws(emission, data.y[0].size) if provides(emission, "with_past") else None
     if columns is not None:
         log_density = np.zeros((len(states), n_states))
@@ -71,7 +72,7 @@ def group(density: FloatArray, weights: FloatArray, least: float, close: BoolArr
     for a in np.unique(label):
         _compare(overlap, label, law, own, weights, a)
     while True:
-        a, b = np.unravel_index(int(overlap.argmax()), overlap.shape)
+        a, b = divmod(int(overlap.argmax()), n_states)
         if overlap[a, b] < least:
             return np.asarray(np.unique(label, return_inverse=True)[1])
         _join(label, law, weight, a, b)
