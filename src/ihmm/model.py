@@ -1,5 +1,6 @@
 """The model, and one draw of everything unknown in it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -85,9 +86,12 @@ class Model:
 
     # Data
 
-    def observe(self, y: Any, *, shortest: int = 2) -> Data:
-        """Validate raw series; every error about data is raised here, before any sampling."""
-        sequences = Sequences.of(y, shortest=shortest)
+    def observe(self, y: Any, *, shortest: int = 2, columns: Sequence[str] | None = None) -> Data:
+        """Validate raw series; every error about data is raised here, before any sampling.
+
+        Columns of data frames are matched by name to `columns`, if given.
+        """
+        sequences = Sequences.of(y, shortest=shortest, columns=columns)
         parts = []
         for i, part in enumerate(np.split(sequences.values, sequences.offsets[1:-1])):
             try:
@@ -96,7 +100,8 @@ class Model:
                 if len(sequences.lengths) > 1:
                     raise ValueError(f"sequence {i}: {error}") from error
                 raise
-        return self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
+        data = self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
+        return data._replace(columns=sequences.columns)
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data made of validated observations."""
