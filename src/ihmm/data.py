@@ -19,7 +19,7 @@ class Data(NamedTuple):
     with_past: tuple[Array, BoolArray] | None = None  # `Emission.with_past`, if the density depends on the past
     conjugate: Conjugate | None = None  # φ integrated out, if the emission and these data allow it
     workers: Workers = Threads()  # who resamples the sequences; no result depends on it
-    columns: tuple[str, ...] | None = None  # names of several columns, if the series were data frames
+    columns: tuple[str, ...] | None = None  # names of several columns, if they have names
     first: int = 0  # number of the first time step in the whole data, for messages
 
     @property

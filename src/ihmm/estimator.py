@@ -206,7 +206,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     def _validate(self, X: Any, *, reset: bool) -> Array:
         """One series as (T, D), NaN where missing, with the columns of the fit."""
-        values = X if issparse(X) else _numbers(X)  # scikit-learn refuses sparse matrices
+        values: Any = X if issparse(X) else _numbers(X)  # scikit-learn refuses sparse matrices
         if _n_dimensions(X) == 1 and (reset or self.n_features_in_ == 1):
             X = values = values.reshape(-1, 1)
         checked: Array = check_array(values, ensure_all_finite="allow-nan", estimator=self, input_name="X")

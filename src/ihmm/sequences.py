@@ -16,7 +16,8 @@ class Sequences:
     """Concatenated sequences: `values` is (total T,) or (total T, D), `lengths` has the length of each sequence.
 
     `missing` marks the steps at which all values were NaN, or is None if there are none. In `values`, these steps have
-    a placeholder, the values of another step. `columns` has the names of several columns if the series were data frames.
+    a placeholder, the values of another step. `columns` has the names of several columns if they
+    have names.
     """
 
     values: Array
@@ -80,8 +81,9 @@ def match_columns(
 
 def column_names(part: Any) -> tuple[str, ...] | None:
     """The names of the columns of a data frame; None if there are none, or numbers."""
-    names = tuple(getattr(part, "columns", None) if np.ndim(getattr(part, "columns", None)) == 1 else ())
-    return names if names and all(isinstance(name, str) for name in names) else None
+    names: Any = getattr(part, "columns", None)
+    named = names is not None and np.ndim(names) == 1 and len(names) and all(isinstance(name, str) for name in names)
+    return tuple(names) if named else None
 
 
 def _fill_missing(values: Array) -> BoolArray | None:
