@@ -80,7 +80,13 @@ def resample_globals(
     phi, components, log_likelihood = resample_emissions(rng, data, model, update, statistics)
     transitions = Transitions(beta, rows[0], rows[1:])
     draw = Draw(update.trajectory, transitions, phi, Hyper(gamma, concentration, stickiness), components)
-    return draw, float((counts * np.log(rows[:, :-1])).sum()) + log_likelihood
+    log_joint = float((counts * np.log(np.maximum(rows[:, :-1], SMALLEST))).sum()) + log_likelihood
+    if not log_joint < np.inf:
+        raise ArithmeticError(
+            f"the log joint density of data and draw is {log_joint}: {type(model.emission).__name__} has no finite "
+            f"likelihood at its parameters {phi}"
+        )
+    return draw, log_joint
 
 
 def resample_emissions(
@@ -110,6 +116,7 @@ def hyper_priors(prior: Prior) -> HyperPriors:
 
 
 FIXED = (0.0, 0.0)
+SMALLEST = np.finfo(np.float64).tiny  # stands for probabilities of 0, which no transition has that is counted
 MAX_INITIAL_CONCENTRATION = 10.0
 
 

@@ -10,7 +10,9 @@ from ihmm import _checks
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.data import Data
 from ihmm.emissions._conjugate import Conjugate, conjugate
+from ihmm.emissions._parameters import size
 from ihmm.emissions._protocol import REQUIRED, Emission, log_density_at, log_marginal, provides
+from ihmm.emissions._validation import checked_density, checked_marginal
 from ihmm.emissions.choose import choose
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.sequences import Sequences
@@ -110,6 +112,7 @@ class Model:
         marginal = log_marginal(self.emission, data.observations)
         if data.uninformative is not None:
             marginal[data.uninformative] = 0.0
+        marginal = checked_marginal(self.emission, marginal, data.observations)
         return data._replace(log_marginal=marginal, conjugate=self._conjugate(data))
 
     def _conjugate(self, data: Data) -> Conjugate | None:
@@ -125,17 +128,18 @@ class Model:
 
     def log_density(self, data: Data, phi: Phi, steps: slice = slice(None)) -> FloatArray:
         """log f(y_t | φ_k), shape (T, K)."""
-        table = self.emission.log_density(data.observations[steps], phi)
+        y = data.observations[steps]
+        table = self.emission.log_density(y, phi)
         if data.uninformative is not None:
             table[data.uninformative[steps]] = 0.0
-        return table
+        return checked_density(self.emission, table, y, phi, data.first + (steps.start or 0), size(phi))
 
     def log_density_at(self, data: Data, states: IntArray, phi: Phi) -> FloatArray:
         """log f(y_t | φ_{s_t}), shape (T,)."""
         values = log_density_at(self.emission, data.observations, states, phi)
         if data.uninformative is not None:
             values[data.uninformative] = 0.0
-        return values
+        return checked_density(self.emission, values, data.observations, phi, data.first, None)
 
     def log_likelihood(self, data: Data, states: IntArray, phi: Phi) -> float:
         """log p(y | s, φ)."""
