@@ -228,6 +228,16 @@ def test_predict_writes_states_probabilities_and_likelihood():
     np.testing.assert_allclose(causal, posterior.filter(values)[:, 0], atol=1e-4)
 
 
+def test_predict_matches_columns_by_name():
+    frame = pd.DataFrame({"ch1": RECORDING.y, "ch2": 5 - RECORDING.y**2})
+    frame.to_csv("two.csv", index=False)
+    frame[["ch2", "ch1"]].to_csv("turned.csv", index=False)
+    run("fit", "two.csv", "--column", "ch*", *SHORT, "--out", "x")
+    assert run("predict", "x", "turned.csv").stderr == run("predict", "x", "two.csv").stderr
+    posterior = ihmm.Posterior.load("x")
+    np.testing.assert_array_equal(posterior.log_likelihood(frame[["ch2", "ch1"]]), posterior.log_likelihood(frame))
+
+
 def test_predict_uses_the_symbols_of_the_fit():
     Path("s.csv").write_text("s\n" + "B\nA\nC\n" * 30)
     run("fit", "s.csv", *SHORT, "--out", "x")

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 import zipfile
@@ -20,7 +21,7 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm import store
+from ihmm import running, store
 from ihmm.running import Resources, run_chains
 from ihmm.store import SweepRange, chunk_files, chunk_writer
 from ihmm.store.archive import MAGIC
@@ -175,6 +176,37 @@ def test_a_run_that_failed_in_the_middle_of_a_sweep_resumes_bit_for_bit(tmp_path
         run(tmp_path / "run", cores=1)
     monkeypatch.undo()
     assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
+
+
+def test_a_sweep_abandoned_by_a_second_ctrl_c_stores_nothing(tmp_path, often, whole, monkeypatch):
+    original, calls = ihmm.ParticleGibbs.resample_states, itertools.count(1)
+    sweeping, proceed, pools = threading.Event(), threading.Event(), []
+
+    def slow(self, *arguments):
+        if next(calls) == 50:
+            sweeping.set()
+            proceed.wait(60)
+        return original(self, *arguments)
+
+    def first_ctrl_c(*_):
+        sweeping.wait(60)
+        raise KeyboardInterrupt
+
+    class SecondCtrlC(ThreadPoolExecutor):
+        def __exit__(self, *_):
+            pools.append(self)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ihmm.ParticleGibbs, "resample_states", slow)
+        patch.setattr(running, "wait", first_ctrl_c)
+        patch.setattr(running, "ThreadPoolExecutor", SecondCtrlC)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", cores=1)
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
+    proceed.set()
+    pools[0].shutdown()
+    assert_same(ihmm.Posterior.load(tmp_path / "run"), whole)
 
 
 def test_more_draws_can_be_added(finished):

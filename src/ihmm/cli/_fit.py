@@ -151,7 +151,7 @@ def fit(
         posterior = _sample_to_the_end(
             lambda: ihmm.sample(
                 model,
-                table.series,
+                table.sequences,
                 sampler=options.make_sampler(),
                 draws=options.draws,
                 tune=options.tune,

@@ -21,13 +21,17 @@ PREFIX: dict[Phase, str] = {"kept": "", "warmup": "warmup_"}  # of the names of 
 
 def write_data(folder: Path, data: Data, trajectory: IntArray | None) -> None:
     arrays = {"y": data.y, "offsets": data.offsets, "missing": data.missing, "init": trajectory}
+    if data.columns is not None:
+        arrays["columns"] = to_bytes(data.columns)
     write_archive(folder / DATA, {name: array for name, array in arrays.items() if array is not None})
 
 
 def read_data(folder: Path, model: Model) -> tuple[Data, IntArray | None]:
     """The data, and the initial trajectory if there is one."""
     arrays = read_archive(folder / DATA, DATA)
-    return model.describe(arrays["y"], arrays["offsets"], arrays.get("missing")), arrays.get("init")
+    data = model.describe(arrays["y"], arrays["offsets"], arrays.get("missing"))
+    columns = tuple(map(str, from_bytes(arrays["columns"]))) if "columns" in arrays else None
+    return data._replace(columns=columns), arrays.get("init")
 
 
 def write_chunk(folder: Path, identity: str, chain: int, number: int, chunk: Chunk) -> None:
