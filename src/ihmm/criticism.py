@@ -22,7 +22,8 @@ MIN_Z = 5.0  # standard errors by which a statistic must differ from its value u
 CORRELATION, GROSS_CORRELATION = 0.1, 0.2  # of successive residuals within a visit
 KURTOSIS, GROSS_KURTOSIS = 1.0, 3.0  # excess over a normal distribution
 MAX_SCORE = 6.0  # larger residuals count as this, so that a single one does not decide
-LINE_SHARE, LINE_CHANCE, LINE_WINDOW, LONGEST_LINE = 0.01, 1e-4, 101, 2**17
+LINE_SHARE, GROSS_LINE, LINE_WINDOW, LONGEST_LINE = 0.02, 0.1, 101, 2**17
+LINE_CHANCE, LINE_MARGIN = 1e-4, 1.3  # of a false line, and a margin because the power around it is estimated
 MIN_VISITS, DWELL_EFFECT = 50, 0.1
 BLUR_DWELL, BLUR_SHARE = 2.0, 0.7
 CYCLE_STEP, CYCLE_DWELL = 0.8, 10.0
@@ -168,7 +169,7 @@ def check_lines(scores: Sequence[FloatArray], offsets: IntArray) -> list[Critici
         if share > LINE_SHARE:
             text = f"{share:.0%} of the variance within states is an oscillation with a period of {period:.3g} steps"
             advice = 'hum, for instance: filter it out before the fit, or try emission="levels" with order=4.'
-            return [Criticism(f"{text}: {advice}", share > 0.1)]
+            return [Criticism(f"{text}: {advice}", bool(share > GROSS_LINE))]
     return []
 
 
@@ -180,7 +181,7 @@ def _line(z: FloatArray) -> tuple[float, float]:
     ratio = power / np.maximum(around, 1e-300)
     ratio[: LINE_WINDOW // 4] = 0.0  # slow changes are not lines
     peak = int(ratio.argmax())
-    if ratio[peak] < np.log(len(power) / LINE_CHANCE):
+    if ratio[peak] < LINE_MARGIN * np.log(len(power) / LINE_CHANCE):
         return 0.0, 1.0
     inside = slice(max(peak - 2, 0), peak + 3)
     return float((power[inside] - around[inside]).sum() / power.sum()), len(z) / (peak + 1)

@@ -105,7 +105,7 @@ class Check:
 
     @property
     def reliable(self) -> bool:
-        """Whether the chains agree, the data do not contradict the model grossly, and most draws have this many levels."""
+        """Whether the chains agree, the model is not contradicted grossly, and most draws have this many levels."""
         return self.agrees and not self.contradicted and self.n_levels_share >= MIN_SHARE
 
     @property
