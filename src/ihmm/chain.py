@@ -61,7 +61,8 @@ def sample(
 ) -> Posterior:
     """Draw from the posterior with several chains.
 
-    Ctrl-C stops after the current sweep and returns the draws made so far.
+    Ctrl-C stops after the current sweep and returns the draws made so far. A second Ctrl-C abandons that sweep, and the
+    draws that are not yet in a `store`.
 
     Parameters
     ----------

@@ -44,8 +44,8 @@ class FitOptions:
             raise ValueError("no input file; name one on the command line or in the --config file")
         if self.particles is not None and self.sampler != "particle-gibbs":
             raise ValueError(f"--particles requires --sampler particle-gibbs, got --sampler {self.sampler}")
-        if self.order is not None and self.emission != "autoregressive":
-            raise ValueError(f"--order requires --emission autoregressive, got --emission {self.emission}")
+        if self.order is not None and self.emission not in ("autoregressive", "levels"):
+            raise ValueError(f"--order requires --emission autoregressive or levels, got --emission {self.emission}")
         if self.resolution is not None and not self.resolution > 0:
             raise ValueError(f"--resolution must be positive, got {self.resolution}")
         if self.id is not None and self.id in self.column:
@@ -65,7 +65,7 @@ class FitOptions:
         from ihmm.model import model_for
 
         emission = ihmm.Categorical(n_symbols=max(len(table.symbols), 2)) if table.symbols else self.emission
-        return model_for(table.values, emission, self.sticky, 1 if self.order is None else self.order)
+        return model_for(table.values, emission, self.sticky, self.order)
 
     def make_sampler(self) -> "Sampler":
         if self.sampler == "particle-gibbs":

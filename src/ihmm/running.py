@@ -43,6 +43,10 @@ def run_chains(backend: Backend, resources: Resources, progress: bool, stackleve
     try:
         if chains:
             _advance_all(chains, n_threads, progress)
+    except KeyboardInterrupt:  # the second one: threads are still in the middle of a sweep
+        for chain in chains:
+            chain.abandon()
+        raise
     finally:
         for chain in chains:
             chain.close()
