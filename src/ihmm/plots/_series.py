@@ -93,7 +93,8 @@ class _Excerpt(NamedTuple):
 
 def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int | None, y: Any, by: str) -> _Excerpt:
     found = posterior.summary()
-    hues, level = colours(found.n_states), np.arange(found.n_states)
+    hues = colours(found.n_states)
+    level: IntArray = np.arange(found.n_states)
     if by == "level":
         level = posterior.levels().level_of_state
         hues = [hues[int(np.flatnonzero(level == j)[0])] for j in range(int(level.max()) + 1)]  # of the most used state
