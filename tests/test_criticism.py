@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.criticism import check_cycle, check_lines, criticise, visits_of
+from ihmm.criticism import check_cycle, check_lines, check_overlap, criticise, visits_of
 from ihmm.emissions._protocol import provides
+from ihmm.levels import DrawLevels
 from ihmm.residuals import residuals
 
 STAY = 0.95
@@ -39,7 +40,13 @@ def criticisms(emission, y, states, lengths=None, seed=0):
     names = getattr(phi[0], "_fields", ())
     parameters = {name: np.stack([getattr(each, name) for each in phi]) for name in names}
     summary = SimpleNamespace(states=states, n_states=n_states, parameters=parameters)
-    levels = SimpleNamespace(summary=summary, segmentation=states, n_levels=n_states, brief=np.empty(0, int))
+    levels = SimpleNamespace(
+        summary=summary,
+        segmentation=states,
+        n_levels=n_states,
+        brief=np.empty(0, int),
+        by_draw=[DrawLevels(0, np.arange(n_states), n_states)],
+    )
     return criticise(model, data, draws, levels, [np.arange(n_states)] * len(draws))
 
 
@@ -139,7 +146,7 @@ def test_blurred_changes_of_level_are_named():
     y[change] = 3.0 + 0.3 * rng.normal(size=len(change))
     path[change] = 2
     found = criticisms(ihmm.Normal(), y, path)
-    assert any(criticism.gross and criticism.setting == "min_dwell=2" for criticism in found)
+    assert any(criticism.setting == "min_dwell=2" for criticism in found)
 
 
 def test_regular_visits_are_named():
@@ -159,6 +166,14 @@ def test_phases_of_one_movement_are_named():
     assert "0 → 1 → 2 → 3 → 0" in found.text
     random = markov(rng, 3000, 4, stay=0.7)
     assert not list(check_cycle(visits_of(random, np.array([0, 3000])), 4))
+
+
+def test_a_number_of_levels_that_depends_on_the_threshold_is_named():
+    levels = SimpleNamespace(n_levels=3, by_draw=[DrawLevels(d, np.arange(3), 2) for d in range(10)])
+    (found,) = check_overlap(levels)
+    assert found.gross
+    assert "3 if laws that overlap by 70 % are one level, 2 if 50 %" in found.text
+    assert not list(check_overlap(SimpleNamespace(n_levels=2, by_draw=levels.by_draw)))
 
 
 def test_visits_know_their_neighbours_within_a_series():

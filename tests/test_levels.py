@@ -7,7 +7,7 @@ import pytest
 
 import ihmm
 from ihmm.emissions.normal import NormalPhi
-from ihmm.levels import absorb_brief, draw_levels
+from ihmm.grouping import absorb_brief, draw_levels
 from ihmm.overlap import densities_at_own_points, group, least_overlap, pairwise_overlap
 
 
@@ -46,7 +46,7 @@ def test_overlap_of_two_normal_laws_is_what_theory_says(distance):
 )
 def test_states_that_emit_the_same_are_one_level(mean, variance, levels):
     model, data = observe(ihmm.Normal(), np.zeros(50 * len(mean)) + 0.5)
-    found = draw_levels(np.random.default_rng(0), model, data, normal_draw(mean, variance, [50] * len(mean)), 0.7)
+    found = draw_levels(np.random.default_rng(0), model, data, normal_draw(mean, variance, [50] * len(mean)), [0.7])[0]
     if len(mean) == 5:
         assert 1 < found.max() + 1 < 5
     else:
@@ -56,8 +56,8 @@ def test_states_that_emit_the_same_are_one_level(mean, variance, levels):
 def test_differences_below_the_resolution_are_one_level():
     model, data = observe(ihmm.Normal(), np.zeros(200) + 0.5)
     draw = normal_draw([0, 5, 20, 26], [1, 1, 1, 1], [50] * 4)
-    assert draw_levels(np.random.default_rng(0), model, data, draw, 0.7).tolist() == [0, 1, 2, 3]
-    assert draw_levels(np.random.default_rng(0), model, data, draw, 0.7, 5.5).tolist() == [0, 0, 1, 2]
+    assert draw_levels(np.random.default_rng(0), model, data, draw, [0.7])[0].tolist() == [0, 1, 2, 3]
+    assert draw_levels(np.random.default_rng(0), model, data, draw, [0.7], 5.5)[0].tolist() == [0, 0, 1, 2]
 
 
 ROWS = np.array([[0.97, 0.0, 0.03], [0.0, 0.5, 0.5], [0.06, 0.2, 0.74]])  # states 0 and 1 emit the same
@@ -102,7 +102,7 @@ def test_every_family_has_levels(family):
     least = least_overlap(data.y)
     for _ in range(5):
         draw.phi = emission.resample(rng, rows, own, 3)
-        assert draw_levels(rng, model, data, draw, least).tolist() == [0, 0, 1]
+        assert draw_levels(rng, model, data, draw, [least])[0].tolist() == [0, 0, 1]
 
 
 def test_small_differences_matter_for_symbols_but_not_for_measurements():
@@ -120,6 +120,19 @@ def test_brief_states_belong_to_the_level_around_them():
 def test_a_rare_level_of_long_visits_is_not_brief():
     states = np.repeat([0, 1, 0], [5000, 30, 5000])
     assert not absorb_brief(np.arange(2), states, np.array([0, len(states)]))[1].any()
+
+
+def test_blurred_changes_of_level_are_not_a_level():
+    """One step in the middle at every change; an intermediate level that lasts, or is left as it came, is one."""
+    center = np.array([[0.0], [1.0], [0.5]])
+    ends = np.array([0, 420])
+    blurred = np.tile(np.repeat([0, 2, 1, 2], [20, 1, 20, 1]), 10)
+    assert absorb_brief(np.arange(3), blurred, ends, center)[1].tolist() == [False, False, True]
+    assert absorb_brief(np.arange(3), blurred, ends)[0].max() == 2
+    lasting = np.tile(np.repeat([0, 2, 1, 2], [16, 5, 16, 5]), 10)
+    assert not absorb_brief(np.arange(3), lasting, ends, center)[1].any()
+    returning = np.tile(np.repeat([0, 2, 0, 1], [10, 1, 10, 21]), 10)
+    assert not absorb_brief(np.arange(3), returning, ends, center)[1].any()
 
 
 def test_grouping_does_not_depend_on_the_order_of_states():

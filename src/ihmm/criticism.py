@@ -4,6 +4,7 @@ Given the states and parameters of a draw from the posterior, residuals are inde
 is right. A finding must be significant and large: on long series, every real recording deviates significantly.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -60,6 +61,7 @@ def criticise(
         found += check_dwell(
             [visits_of(label[draw.states], data.offsets) for draw, label in zip(draws, label_of, strict=True)]
         )
+    found += check_overlap(levels)
     found += check_cycle(visits_of(levels.segmentation, data.offsets), levels.n_levels)
     return found
 
@@ -187,6 +189,19 @@ def _line(z: FloatArray) -> tuple[float, float]:
     return float((power[inside] - around[inside]).sum() / power.sum()), len(z) / (peak + 1)
 
 
+# Levels
+
+
+def check_overlap(levels: Levels) -> Iterator[Criticism]:
+    """Whether the number of levels depends on how much the laws of one level have to overlap."""
+    coarse = Counter(found.n_coarse for found in levels.by_draw).most_common(1)[0][0]
+    if levels.n_levels > coarse and np.mean([found.n_coarse < levels.n_levels for found in levels.by_draw]) > 0.5:
+        text = (
+            f"Levels overlap: {levels.n_levels} if laws that overlap by 70 % are one level, {coarse} if 50 % is enough"
+        )
+        yield Criticism(f"{text}. Say which differences do not matter: resolution=….", True)
+
+
 # Visits
 
 
@@ -200,7 +215,7 @@ def check_blur(visits: Visits, levels: Levels) -> Iterator[Criticism]:
     length, state, before, after = visits
     for k in range(levels.summary.n_states):
         here = np.flatnonzero((state == k) & (before >= 0) & (after >= 0))
-        if len(here) < 10 or length[here].mean() > BLUR_DWELL or k in levels.brief:
+        if len(here) < 10 or length[here].mean() > BLUR_DWELL:
             continue
         low, high = np.minimum(mean[before[here]], mean[after[here]]), np.maximum(mean[before[here]], mean[after[here]])
         widest = (high - low).argmax(axis=1)
@@ -211,7 +226,7 @@ def check_blur(visits: Visits, levels: Levels) -> Iterator[Criticism]:
                 f"State {k} lasts {length[here].mean():.1f} steps and lies between the states before and after it: "
                 "a blurred change of level rather than a state; try min_dwell=2."
             )
-            yield Criticism(text, True, "min_dwell=2")
+            yield Criticism(text, False, "min_dwell=2")
             return
 
 
