@@ -31,7 +31,13 @@ def write_results(posterior: Posterior, folder: Path, *, report: bool) -> dict[s
     summary = _summary(posterior, table)
     (folder / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", "utf-8")
     table.to_csv(folder / STATES)
-    best = {"state": found.states, "probability": found.probabilities[np.arange(len(found.states)), found.states]}
+    levels, steps = posterior.levels(), np.arange(len(found.states))
+    best = {
+        "level": levels.segmentation,
+        "level_probability": levels.probabilities[steps, levels.segmentation],
+        "state": found.states,
+        "probability": found.probabilities[steps, found.states],
+    }
     _write_rows(folder / SEGMENTATION, record.get("sequences"), posterior.lengths, best)
     if report:
         write_report(posterior, folder)
@@ -52,8 +58,13 @@ def _name(names: Sequence[str], i: int) -> str:
 
 def _summary(posterior: Posterior, table: "pandas.DataFrame") -> dict[str, Any]:
     """The contents of summary.json."""
-    found, checked = posterior.summary(), check(posterior)
+    found, levels, checked = posterior.summary(), posterior.levels(), check(posterior)
     summary = {
+        "n_levels": levels.n_levels,
+        "n_levels_probabilities": {str(n): p for n, p in levels.n_levels_probabilities.items()},
+        "levels": levels.table().reset_index().to_dict("records"),
+        "level_of_state": levels.level_of_state.tolist(),
+        "resolution": levels.resolution,
         "n_states": found.n_states,
         "n_states_probabilities": {str(n): p for n, p in posterior.n_states_probabilities().items()},
         "states": table.reset_index().to_dict("records"),
@@ -77,7 +88,14 @@ def check(posterior: Posterior) -> Check | None:
 
 def _check_as_dict(checked: Check) -> dict[str, Any]:
     findings = [finding._asdict() for finding in checked.findings]
-    return {"fine": bool(checked), "stable": checked.stable, "findings": findings, "rhat": checked.rhat}
+    return {
+        "fine": bool(checked),
+        "verdict": checked.verdict,
+        "converged": checked.converged,
+        "stable": checked.stable,
+        "findings": findings,
+        "rhat": checked.rhat,
+    }
 
 
 def _without_nan(value: Any) -> Any:
@@ -90,9 +108,9 @@ def _without_nan(value: Any) -> Any:
 
 
 def describe(posterior: Posterior, folder: Path) -> str:
-    """The summary as text, with the most frequent symbols of each state if the data are symbols."""
+    """Levels and states as text, with the most frequent symbols of each state if the data are symbols."""
     found = posterior.summary()
-    lines = [repr(found)]
+    lines = [repr(posterior.levels()), "", repr(found)]
     names: Sequence[str] = provenance.read(folder).get("symbols", ())
     for k, probs in enumerate(getattr(found.phi, "probs", ()) if names else ()):
         frequent = [f"{names[i]} {probs[i]:.0%}" for i in np.argsort(-probs)[:MAX_SYMBOLS] if i < len(names)]
