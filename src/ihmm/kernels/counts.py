@@ -59,8 +59,9 @@ def moments(states, values, n_states):
 def count_tables(stream, customers, concentration):
     """Σ_i Bernoulli(a / (a + i)), i = 0 … n − 1: the first customer always opens a table.
 
-    Where tables are rare the gaps are drawn instead: P(no table among customers i … l − 1) = Γ(l) Γ(a+i) / (Γ(i) Γ(a+l)),
-    so one uniform and a bisection find the next table, and the cost grows with the number of tables, not of customers.
+    Where tables are rare the gaps are drawn instead: P(no table among customers i … l − 1) is
+    Γ(l) Γ(a+i) / (Γ(i) Γ(a+l)), so one uniform and a bisection find the next table, and the cost grows with the number
+    of tables, not of customers.
     """
     tables = 1
     i = int(min(float(customers), max(MAX_DIRECT, MAX_GAP * concentration)))
