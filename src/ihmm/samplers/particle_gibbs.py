@@ -26,7 +26,8 @@ from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.samplers._base import NewPath, PassInfo, StateUpdate, finish
 from ihmm.samplers._densities import MIN_LOG_DENSITY, exponentials
-from ihmm.sticks import copy_sticks, extend_phi, grow, open_state, open_sticks
+from ihmm.samplers.segments import SegmentPass
+from ihmm.sticks import copy_sticks, extend_omega, extend_phi, grow, open_state, open_sticks
 from ihmm.trajectory import PieceStatistics, Trajectory, combine, piece_statistics, relabel
 from ihmm.workers import Segment
 
@@ -86,7 +87,15 @@ class ParticleGibbs:
             )
 
     def check(self, model: Model, data: Data) -> None:
-        pass  # supports every model
+        if model.duration is None:
+            return
+        if self.block_size is not None:
+            raise ValueError(
+                "block_size is for hidden Markov models: a segment of a model with durations may extend across any "
+                "number of blocks; use block_size=None"
+            )
+        if not self.ancestor_sampling:
+            raise ValueError("a model with durations merges particles, which needs ancestor_sampling=True")
 
     def resample_states(
         self, rng: np.random.Generator, data: Data, model: Model, draw: Draw
@@ -94,8 +103,18 @@ class ParticleGibbs:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
         sticks, order = self.open(model, draw, stick_key)
         known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
-        csmc_pass = Pass(self, keys, model, sticks, known)
         column = np.argsort(order)  # of a state of the draw in θ
+        if model.duration is not None:
+            keys.append(rng.integers(0, 2**63, dtype=np.uint64))
+            omega = take(extend_omega(model.duration, keys[3], draw.durations, len(order)), order)
+            new = resample_sequences(
+                SegmentPass(self, keys, model, sticks, known, omega), data, draw.trajectory, column
+            )
+            last = int(new.visited[-1])
+            phi = extend_phi(model.emission, keys[0], known, last + 1)
+            omega = extend_omega(model.duration, keys[3], omega, last + 1)
+            return finish(new, open_state(sticks, last), order, phi, draw, omega)
+        csmc_pass = Pass(self, keys, model, sticks, known)
         if self.block_size is None:
             new = resample_sequences(csmc_pass, data, draw.trajectory, column)
         else:
@@ -189,7 +208,7 @@ class SegmentSummary(NamedTuple):
     statistics: PieceStatistics | None
 
 
-def resample_sequences(csmc_pass: Pass, data: Data, trajectory: Trajectory, column: IntArray) -> NewPath:
+def resample_sequences(csmc_pass: Pass | SegmentPass, data: Data, trajectory: Trajectory, column: IntArray) -> NewPath:
     """Resample every sequence; workers may keep the path and return its statistics instead."""
     labels = column if trajectory.labels is None else column[trajectory.labels]
     with_statistics = data.workers.keep_paths and data.conjugate is not None
@@ -202,7 +221,7 @@ def resample_sequences(csmc_pass: Pass, data: Data, trajectory: Trajectory, colu
 
 
 def resample_segment(
-    csmc_pass: Pass, labels: IntArray, with_statistics: bool, data: Data, path: IntArray, segment: Segment
+    csmc_pass: Pass | SegmentPass, labels: IntArray, with_statistics: bool, data: Data, path: IntArray, segment: Segment
 ) -> tuple[IntArray, SegmentSummary]:
     """New states for a segment of whole sequences; `labels` maps the states of the old path to columns of θ."""
     reference = relabel(path, labels)
