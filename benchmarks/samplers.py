@@ -29,6 +29,7 @@ SAMPLERS: dict[str, Sampler] = {
     "particle Gibbs": ihmm.ParticleGibbs(),
     "particle Gibbs, prior": ihmm.ParticleGibbs(proposal="prior"),
     "particle Gibbs of T15": ihmm.ParticleGibbs(10, resampling="multinomial"),
+    "particle Gibbs of T15, prior": ihmm.ParticleGibbs(10, "prior", resampling="multinomial"),
     "beam": ihmm.Beam(),
     "direct assignment": ihmm.DirectAssignment(),
     "blocked": ihmm.Blocked(),
