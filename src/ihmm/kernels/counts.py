@@ -155,5 +155,11 @@ def count_overlap(left, right, counts):
     for a in range(counts.shape[0]):
         for b in range(counts.shape[1]):
             counts[a, b] = 0
+    # As in `count_transitions`: steps at which neither sequence changes are counted in a local variable
+    a, b, stayed = 0, 0, 0
     for t in range(len(left)):
-        counts[left[t], right[t]] += 1
+        if left[t] != a or right[t] != b:
+            counts[a, b] += stayed
+            a, b, stayed = left[t], right[t], 0
+        stayed += 1
+    counts[a, b] += stayed
