@@ -39,9 +39,14 @@ def finite(name: str, value: Any) -> float:
     return _real(name, value, "a finite number", lambda _: True)
 
 
-def count(name: str, value: Any, least: int = 1) -> int:
+MAX_CHAINS = 10_000
+
+
+def count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    if most is not None and int(value) > most:
+        raise ValueError(f"{name} must be a whole number of at most {most}, got {value!r}")
     return int(value)
 
 
