@@ -56,6 +56,15 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
+def utf8(name: str) -> str:
+    """A name that can be stored as text. Names of files may hold any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name!r} is not UTF-8 text; rename it") from error
+    return name
+
+
 def steps(values: Any, total: int) -> IntArray:
     """Indices of steps, as integers."""
     index = np.asarray(values)
