@@ -22,6 +22,7 @@ import pytest
 
 import ihmm
 from ihmm import running, store
+from ihmm.running import Resources, run_chains
 from ihmm.store import SweepRange, archive, chunk_files, chunk_writer
 from ihmm.store.archive import MAGIC
 
@@ -60,7 +61,7 @@ def often(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory) -> Path:
+def template(tmp_path_factory, whole) -> Path:  # `whole` has compiled the kernels: chunks are written by the clock
     folder = tmp_path_factory.mktemp("template") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunk_writer, "CHUNK_SECONDS", 0.003)
@@ -221,6 +222,28 @@ def test_more_draws_can_be_added(finished):
     assert_same(ihmm.resume(finished, draws=90, progress=False), run(draws=90))
     with pytest.raises(ValueError, match="started for 90 draws per chain and cannot end at 60"):
         ihmm.resume(finished, draws=60)
+
+
+def test_more_draws_can_be_added_to_a_run_in_memory():
+    settings = store.RunSettings(MODEL, ihmm.ParticleGibbs(), (), 1, 4, 2, 1, 2, 3, save_warmup=True)
+    data = MODEL.observe(Y)
+    with ThreadPoolExecutor(2) as pool:
+        for resources in (Resources(2), Resources(2, executor=pool)):
+            memory = store.MemoryBackend(settings, data, None)
+            run_chains(memory, resources, progress=False)
+            memory.extend(9)
+            at_once = run_chains(store.MemoryBackend(memory.settings, data, None), resources, progress=False)
+            assert_same(run_chains(memory, resources, progress=False), at_once)
+
+
+def test_a_run_from_before_systematic_resampling_goes_on_as_it_began(tmp_path):
+    sampler = ihmm.ParticleGibbs(10, resampling="multinomial")
+    run(tmp_path / "run", sampler=sampler, draws=20)
+    file = tmp_path / "run" / "run.json"
+    settings = json.loads(file.read_text("utf-8"))
+    del settings["sampler"]["resampling"]
+    file.write_text(json.dumps(settings), "utf-8")
+    assert_same(ihmm.resume(tmp_path / "run", draws=40, progress=False), run(sampler=sampler, draws=40))
 
 
 def test_a_saved_posterior_cannot_be_resumed(tmp_path, whole):

@@ -6,6 +6,7 @@ import numpy as np
 
 from ihmm._typing import Array, Phi
 from ihmm.draw_storage import HYPER, PackedDraws
+from ihmm.durations import Omega
 from ihmm.emissions import Emission
 from ihmm.emissions._mixture_parameters import MixturePhi
 from ihmm.emissions._parameters import fields
@@ -73,6 +74,13 @@ def check_checkpoint(after: Checkpoint, begin: Any, n_steps: int, like: Phi, emi
         in_range = components.min() >= -1 and components.max() < draw.phi.weights.shape[1]
         _require(bool(in_range), "there are components that do not exist")
     np.random.PCG64(0).state = cast(Any, generator)
+
+
+def check_durations(omega: Omega | None, n_states: int, like: Omega | None) -> None:
+    """The parameters of the duration laws, of which `like` has the structure, are those of the states."""
+    for (name, array), pattern in zip(fields(omega or ()).items(), fields(like or ()).values(), strict=True):
+        same = array.shape == (n_states, *pattern.shape[1:]) and array.dtype == pattern.dtype
+        _require(same, f"the parameter {name} of the durations has another shape")
 
 
 def is_own(emission: Emission) -> bool:
