@@ -34,7 +34,7 @@ def read(folder: Path) -> dict[str, Any]:
     """The record of a run; empty if the run was not made by `ihmm fit`."""
     try:
         record = read_sealed(folder / FILE_NAME)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     wrong = next((name for name in ("files", "sequences", "columns", "resumed") if not _is_list(record, name)), None)
     if wrong is not None:

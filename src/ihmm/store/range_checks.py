@@ -84,8 +84,9 @@ def check_durations(omega: Omega | None, n_states: int, like: Omega | None) -> N
 
 
 def is_own(emission: Emission) -> bool:
-    """Whether an emission is part of ihmm, whose arrays are known and may be read by compiled code."""
-    return type(emission).__module__.startswith("ihmm.")
+    """Whether an emission, with its parts, is one of ihmm, whose arrays are known and may be read by compiled code."""
+    parts = (*getattr(emission, "parts", ()), getattr(emission, "component", None))
+    return all(type(part).__module__.startswith("ihmm.") for part in (emission, *parts) if part is not None)
 
 
 def _check_phi(phi: Phi, n_states: int, like: Phi, emission: Emission) -> None:
