@@ -142,6 +142,7 @@ def fit(
         options = FitOptions(seed=secrets.randbelow(2**32) if seed is None else seed, **others)
         report = check_report(report)
         run = _new_folder(out, options.files[0])
+        _checks.utf8(str(run))
         table = options.read_table()
         model = options.make_model(table)
         options.make_sampler().check(model, model.observe(table.series))
@@ -190,6 +191,8 @@ def resume(run: Path, draws: int | None, cores: int | None, report: bool | None,
     with resumable(run):
         with input_errors():
             report = check_report(report)
+            provenance.read(run)  # both are checked before the sweeps are made
+            fit_options.read_run(run)
             posterior = _sample_to_the_end(lambda: ihmm.resume(run, draws=draws, cores=cores, progress=not quiet))
             provenance.add_resumption(run)
             if draws is not None:
