@@ -176,7 +176,10 @@ def test_any_series_in_the_estimator(X, emission, other):
 # Files and arguments of the command line
 
 CELLS = st.one_of(
-    st.floats().map(str), st.integers(-2, 9).map(str), st.text(max_size=4), st.sampled_from(["", "NA", "=1+1", '"', "é"])
+    st.floats().map(str),
+    st.integers(-2, 9).map(str),
+    st.text(max_size=4),
+    st.sampled_from(["", "NA", "=1+1", '"', "é"]),
 )
 TABLES = st.lists(st.lists(CELLS, min_size=1, max_size=3), max_size=12).map(
     lambda rows: "\n".join(",".join(row) for row in rows).encode("utf-8", "surrogatepass")
@@ -191,7 +194,9 @@ ARGUMENTS = st.lists(
 
 
 @examples(15)
-@given(content=st.one_of(TABLES, st.binary(max_size=60)), arguments=ARGUMENTS, suffix=st.sampled_from(["csv", "npy", "pq"]))
+@given(
+    content=st.one_of(TABLES, st.binary(max_size=60)), arguments=ARGUMENTS, suffix=st.sampled_from(["csv", "npy", "pq"])
+)
 def test_any_file_and_arguments_on_the_command_line(content, arguments, suffix):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"data.{suffix}")
@@ -217,7 +222,9 @@ def run(tmp_path_factory) -> Path:
 
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 10**20), st.floats(), st.text(max_size=3))
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2))
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+)
 FIELDS = "format format_version id resumable sizes versions data model sampler moves seed draws tune thin chains init save_warmup"
 
 
@@ -233,7 +240,11 @@ def test_any_settings_in_a_run(run, changes):
 
 
 @examples(25)
-@given(name=st.sampled_from(["run.json", "data.chunk", "chain-0/0.chunk"]), where=st.floats(0, 1), new=st.binary(max_size=3))
+@given(
+    name=st.sampled_from(["run.json", "data.chunk", "chain-0/0.chunk"]),
+    where=st.floats(0, 1),
+    new=st.binary(max_size=3),
+)
 def test_any_damage_to_a_run(run, name, where, new):
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(shutil.copytree(run, Path(parent, "run")))

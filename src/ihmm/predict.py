@@ -345,6 +345,17 @@ def simulate_from(
     return observe_states(rng, model, hmm, states, past)
 
 
+def simulate_anew(rng: np.random.Generator, model: Model, hmm: FiniteHMM, steps: int) -> tuple[Array, IntArray]:
+    """Simulate observations and state labels of a new sequence."""
+    if model.duration is None:
+        return simulate_from(rng, model, hmm, hmm.initial, steps)
+    chain, _ = build_chain(model, hmm.initial, hmm.rows, hmm.omega, steps, hmm.open_ended)
+    first, states = np.zeros(len(chain.state)), np.empty(steps, np.int64)
+    first[chain.start] = hmm.initial
+    walk_segments(chain, first, rng.integers(0, 2**63, dtype=np.uint64), states)
+    return observe_states(rng, model, hmm, states, None)
+
+
 def continue_segments(
     model: Model, data: Data, hmm: FiniteHMM, item: LabelledDraw, steps: int, pasts: list[Array], fitted: bool
 ) -> list[tuple[Array, IntArray]]:

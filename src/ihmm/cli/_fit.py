@@ -76,6 +76,12 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
 )
 @click.option("--sticky/--no-sticky", default=True, show_default=True, help="Model a bias towards self-transitions.")
 @click.option(
+    "--duration",
+    type=click.Choice(_checks.DURATIONS),
+    help="Law of how long states last; by default as in a hidden Markov model.",
+)
+@click.option("--min-dwell", type=POSITIVE, help="Least number of steps that a state lasts.")
+@click.option(
     "--resolution", type=float, help="Means that differ by less than this are on one level; in the units of the data."
 )
 @click.option("--seed", type=NOT_NEGATIVE, help="Random seed; chosen at random and stored by default.")
@@ -97,7 +103,11 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     show_default=True,
     help="Sampler of the state sequence.",
 )
-@click.option("--particles", type=click.IntRange(min=2), help="N of particle-gibbs, the most states kept at a time step; 50 by default.")
+@click.option(
+    "--particles",
+    type=click.IntRange(min=2),
+    help="N of particle-gibbs, the most states kept at a time step; 50 by default.",
+)
 @delimiter_option
 @click.option("--symbols", multiple=True, hidden=True)
 @cores_option
