@@ -149,6 +149,11 @@ class DrawBuffer:
         self._pack_recent()
         return PackedDraws.concatenate(self._packed)
 
+    def move(self, states: Array) -> None:
+        """Continue in a longer array."""
+        states[: self._size] = self.states[: self._size]
+        self.states = states
+
     def clear(self) -> None:
         """Drop all draws; the array of states is used again."""
         self._size, self._packed, self._recent = 0, [], []

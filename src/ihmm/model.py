@@ -1,5 +1,6 @@
 """The model, and one draw of everything unknown in it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -10,8 +11,11 @@ from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.data import Data
 from ihmm.durations import REQUIRED as DURATION_REQUIRED
 from ihmm.durations import Duration, Omega
+from ihmm.durations import choose as choose_duration
 from ihmm.emissions._conjugate import Conjugate, conjugate
+from ihmm.emissions._parameters import size
 from ihmm.emissions._protocol import REQUIRED, Emission, has_past, log_density_at, log_marginal, memory, provides
+from ihmm.emissions._validation import checked_density, checked_marginal
 from ihmm.emissions.choose import choose
 from ihmm.kernels.memory import AfterChange
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
@@ -122,9 +126,12 @@ class Model:
 
     # Data
 
-    def observe(self, y: Any, *, shortest: int = 2) -> Data:
-        """Validate raw series; every error about data is raised here, before any sampling."""
-        sequences = Sequences.of(y, shortest=shortest)
+    def observe(self, y: Any, *, shortest: int = 2, columns: Sequence[str] | None = None) -> Data:
+        """Validate raw series; every error about data is raised here, before any sampling.
+
+        Columns of data frames are matched by name to `columns`, if given.
+        """
+        sequences = Sequences.of(y, shortest=shortest, columns=columns)
         parts = []
         for i, part in enumerate(np.split(sequences.values, sequences.offsets[1:-1])):
             try:
@@ -133,7 +140,13 @@ class Model:
                 if len(sequences.lengths) > 1:
                     raise ValueError(f"sequence {i}: {error}") from error
                 raise
-        return self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
+        data = self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
+        if shortest > 1 and not data.informative.any():  # a fit would only return the prior
+            raise ValueError(
+                f"no time step is informative: {self.emission} needs more past values than any of the sequences has; "
+                f"the longest has {data.lengths.max()} steps"
+            )
+        return data._replace(columns=sequences.columns)
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data made of validated observations."""
@@ -142,6 +155,7 @@ class Model:
         marginal = log_marginal(self.emission, data.observations)
         if data.uninformative is not None:
             marginal[data.uninformative] = 0.0
+        marginal = checked_marginal(self.emission, marginal, data.observations)
         return data._replace(log_marginal=marginal, conjugate=self._conjugate(data))
 
     def _conjugate(self, data: Data) -> Conjugate | None:
@@ -157,17 +171,18 @@ class Model:
 
     def log_density(self, data: Data, phi: Phi, steps: slice = slice(None)) -> FloatArray:
         """log f(y_t | φ_k), shape (T, K)."""
-        table = self.emission.log_density(data.observations[steps], phi)
+        y = data.observations[steps]
+        table = self.emission.log_density(y, phi)
         if data.uninformative is not None:
             table[data.uninformative[steps]] = 0.0
-        return table
+        return checked_density(self.emission, table, y, phi, data.first + (steps.start or 0), size(phi))
 
     def log_density_at(self, data: Data, states: IntArray, phi: Phi) -> FloatArray:
         """log f(y_t | φ_{s_t}), shape (T,)."""
         values = log_density_at(self.emission, data.observations, self.with_previous(states), phi)
         if data.uninformative is not None:
             values[data.uninformative] = 0.0
-        return values
+        return checked_density(self.emission, values, data.observations, phi, data.first, None)
 
     @property
     def memory(self) -> int:
@@ -252,15 +267,27 @@ class Model:
 
 
 def model_for(
-    values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int | None = None
+    values: Array,
+    emission: str | Emission = "auto",
+    sticky: bool | float = True,
+    order: int | None = None,
+    duration: str | Duration | None = None,
+    min_dwell: int | None = None,
 ) -> Model:
     """The default model for `values`, (T, D), NaN where missing.
 
     The emission is chosen by `ihmm.emissions.choose`. The prior favours few states and leaves open how similar the rows
-    are. If `sticky` is True the stickiness has a uniform prior; a number fixes it.
+    are. If `sticky` is True the stickiness has a uniform prior; a number fixes it. It has no effect if states have
+    durations: with a `duration`, with `min_dwell`, or if the noise remembers the previous state.
     """
     if sticky is True:
         stickiness: float | BetaPrior = BetaPrior(1, 1)
     else:
         stickiness = _checks.fraction("sticky (True, False or a number in [0, 1))", 0.0 if sticky is False else sticky)
-    return Model(choose(emission, values, order), HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), stickiness))
+    chosen = choose(emission, values, order)
+    lasts = None
+    if duration is not None or min_dwell is not None or memory(chosen):
+        if min_dwell is None and (duration is None or isinstance(duration, str)):
+            min_dwell = memory(chosen) or None
+        lasts, stickiness = choose_duration(duration, min_dwell), 0.0
+    return Model(chosen, HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), stickiness), lasts)

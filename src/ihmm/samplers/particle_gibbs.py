@@ -44,12 +44,16 @@ class ParticleGibbs:
     Parameters
     ----------
     n_particles
-        N, including the reference. 10 is enough for most data (T15 §4); at least 2.
+        N, at least 2. With systematic resampling, the maximum number of states kept at a time step, including the
+        state of the reference: a state with at least 1/N of the weight is always kept. 50 mixes nearly like forward
+        filtering and backward sampling, and costs little more than 10. With multinomial resampling, the number of
+        particles, including the reference; 10 is enough for most data (T15 §4), and the cost is linear in N.
     proposal
         ``"posterior"`` proposes states in proportion to transition probability and density; ``"prior"`` proposes from
         the transitions alone and corrects by weighting, which mixes more slowly. For comparison.
     ancestor_sampling
-        Resample the ancestor of the reference at every time step. False is plain particle Gibbs, for comparison.
+        Resample the ancestor of the reference at every time step. False is plain particle Gibbs, for comparison; it
+        requires multinomial resampling.
     threshold
         ε: states with β_k ≥ ε are scored explicitly. The sampler is exact for any value; smaller values propose more
         new states.
@@ -57,17 +61,17 @@ class ParticleGibbs:
         Resample long sequences in blocks of this many time steps: the even blocks given the odd ones, then the reverse.
         Blocks run in parallel (see `cores` of `sample`), and memory grows with the block instead of the sequence.
     resampling
-        ``"multinomial"`` draws the particles of a time step independently (T15). ``"systematic"`` merges particles in
-        the same state and thins them with a single uniform per time step: N is then the maximum number of states kept,
-        the cost hardly grows with it, and the trajectory mixes faster. It always includes ancestor sampling.
+        ``"systematic"`` merges particles in the same state and thins the states with a single uniform per time step,
+        so that the cost hardly grows with N. ``"multinomial"`` draws the particles of a time step independently; T15's
+        sampler is ``ParticleGibbs(10, resampling="multinomial")``. Both are exact for any N.
     """
 
-    n_particles: int = 10
+    n_particles: int = 50
     proposal: str = "posterior"
     ancestor_sampling: bool = True
     threshold: float = 1e-3
     block_size: int | None = None
-    resampling: str = "multinomial"
+    resampling: str = "systematic"
 
     def __post_init__(self) -> None:
         _checks.count("n_particles (including the reference)", self.n_particles, least=2)
@@ -75,11 +79,11 @@ class ParticleGibbs:
         _checks.positive("threshold", self.threshold)
         if self.block_size is not None:
             _checks.count("block_size (time steps; None: whole sequences)", self.block_size)
-        _checks.one_of("resampling", self.resampling, ("multinomial", "systematic"))
+        _checks.one_of("resampling", self.resampling, ("systematic", "multinomial"))
         if self.resampling == "systematic" and not self.ancestor_sampling:
             raise ValueError(
-                "ancestor_sampling=False needs resampling='multinomial'; systematic resampling merges particles, "
-                "and the reference has no past of its own"
+                "ancestor_sampling=False needs resampling='multinomial', got 'systematic' (the default), which merges "
+                "particles, so that the reference has no past of its own"
             )
 
     def check(self, model: Model, data: Data) -> None:

@@ -23,6 +23,10 @@ _CLASSES: dict[str, Any] = {
 _NAMES = {value: name for name, value in _CLASSES.items()}
 
 
+# Fields added later whose default is not what objects did before; files may lack them
+_BEFORE_THE_FIELD = {"ParticleGibbs": {"resampling": "multinomial"}}
+
+
 class UnknownClassError(Exception):
     """The class of an object in a file is not part of ihmm; the message is its name."""
 
@@ -55,7 +59,9 @@ def decode(value: Any) -> Any:
         return value
     if value.get("class") not in _CLASSES:
         raise UnknownClassError(value.get("class", value.get("foreign")))
-    return _CLASSES[value["class"]](**{name: decode(item) for name, item in value.items() if name != "class"})
+    name = value["class"]
+    arguments = {field: decode(item) for field, item in value.items() if field != "class"}
+    return _CLASSES[name](**_BEFORE_THE_FIELD.get(name, {}) | arguments)
 
 
 def decode_or_none(value: Any) -> Any:
