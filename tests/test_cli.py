@@ -322,7 +322,7 @@ def test_a_folder_instead_of_a_file_is_an_error(folder):
 
 BAD_OPTIONS = {
     "no file": ((), "no input file; name one on the command line or in the --config file"),
-    "order": (("trace.csv", "--order", "2"), "--order requires --emission autoregressive, got --emission auto"),
+    "order": (("trace.csv", "--order", "2"), "--order requires --emission autoregressive or levels, got"),
     "particles": (("trace.csv", "--sampler", "beam", "--particles", "5"), "--particles requires"),
     "id": (("trace.csv", "--column", "time", "--id", "time"), "column time is given for both --column and --id"),
     "columns": (("trace.csv", "--column", "*", "--emission", "poisson"), 'emission="poisson" takes one column, got 2'),

@@ -29,15 +29,16 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     emission
         ``"auto"`` chooses from the data: normal for fractional values or several columns, categorical for integers from
         0 to 9, Poisson for larger counts. Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"``
-        (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics), ``"student-t"``
-        (outliers), ``"von-mises"`` (angles) or ``"mixture"`` (a mixture of normals in each state), each with a weakly
-        informative prior on the scale of the data. Or an emission with a prior of your choice, such as
-        ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for columns of different types.
+        (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics), ``"levels"``
+        (levels in noise that the states share), ``"student-t"`` (outliers), ``"von-mises"`` (angles) or ``"mixture"``
+        (a mixture of normals in each state), each with a weakly informative prior on the scale of the data. Or an
+        emission with a prior of your choice, such as ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for
+        columns of different types.
     sticky
         Whether self-transitions have extra prior mass: True infers the stickiness ρ, False sets it to 0, a number in
         [0, 1) fixes it.
     order
-        Number of lags of ``"autoregressive"``.
+        Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
     sampler
         How state sequences are sampled; ``ihmm.ParticleGibbs()`` if None.
     draws, tune, chains, init, thin, cores, progress
@@ -80,7 +81,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         emission: str | Emission = "auto",
         *,
         sticky: bool | float = True,
-        order: int = 1,
+        order: int | None = None,
         sampler: Sampler | None = None,
         draws: int = 500,
         tune: int = 300,

@@ -8,14 +8,18 @@ import numpy as np
 from ihmm import _checks
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.data import Data
+from ihmm.durations import REQUIRED as DURATION_REQUIRED
+from ihmm.durations import Duration, Omega
 from ihmm.emissions._conjugate import Conjugate, conjugate
-from ihmm.emissions._protocol import REQUIRED, Emission, log_density_at, log_marginal, provides
+from ihmm.emissions._protocol import REQUIRED, Emission, has_past, log_density_at, log_marginal, memory, provides
 from ihmm.emissions.choose import choose
+from ihmm.kernels.memory import AfterChange
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.sequences import Sequences
 from ihmm.trajectory import Trajectory, by_piece
 
 Prior = HDPPrior | FinitePrior
+NO_MEMORY = AfterChange(*(np.empty((0, 0)) for _ in range(5)), np.inf)
 
 
 class Hyper(NamedTuple):
@@ -46,7 +50,7 @@ class Draw(NamedTuple):
     """One state of the Markov chain: trajectory, transitions, emission parameters and hyperparameters.
 
     `components` is the mixture component of every time step if the emission is a mixture; draws that are kept do not
-    store it.
+    store it. `durations` are the parameters ω of the duration laws of the states, if the model has durations.
     """
 
     trajectory: Trajectory
@@ -54,6 +58,7 @@ class Draw(NamedTuple):
     phi: Phi
     hyper: Hyper
     components: IntArray | None = None
+    durations: Omega | None = None
 
     @property
     def states(self) -> IntArray:
@@ -66,10 +71,16 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """A hidden Markov model: a family of emissions and a prior on transitions, infinite or finite (T15 §2)."""
+    """A hidden Markov model: a family of emissions and a prior on transitions, infinite or finite (T15 §2).
+
+    With a `duration`, such as ``ihmm.durations.Geometric()``, it is a hidden semi-Markov model: a state lasts as long as
+    its duration law says and is then followed by another one. The first segment of a sequence begins with the data, the
+    last one is cut off by their end.
+    """
 
     emission: Emission
     prior: Prior = field(default_factory=HDPPrior)
+    duration: Duration | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.emission, type):
@@ -82,6 +93,31 @@ class Model:
             )
         if not isinstance(self.prior, (HDPPrior, FinitePrior)):
             raise TypeError(f"prior must be an HDPPrior or a FinitePrior, got {self.prior!r}")
+        if self.duration is not None:
+            self._check_duration()
+        if self.memory > (self.duration.minimum if self.duration is not None else 0):
+            raise ValueError(
+                f"{type(self.emission).__name__} has noise with a memory of {self.memory} step(s), so every state must "
+                f"last at least as long; use duration=ihmm.durations.Geometric(minimum={self.memory}) or greater"
+            )
+
+    def _check_duration(self) -> None:
+        example = "ihmm.durations.Geometric()"
+        if isinstance(self.duration, type):
+            raise TypeError(f"duration must be an instance, got the class; call it: {self.duration.__name__}(…)")
+        missing = [name for name in DURATION_REQUIRED if not callable(getattr(self.duration, name, None))]
+        if missing:
+            raise TypeError(
+                f"duration must be None or a Duration such as {example}, got {self.duration!r}, "
+                f"which does not define {', '.join(missing)}"
+            )
+        if self.prior.stickiness != 0.0:
+            raise ValueError(
+                f"with a duration the stickiness must be 0, got {self.prior.stickiness!r}: how long a state lasts is "
+                f"decided by {self.duration!r}; leave the stickiness out of the prior"
+            )
+        if isinstance(self.prior, FinitePrior) and self.prior.n_states < 2:
+            raise ValueError("with a duration a finite model needs at least 2 states, as no state follows itself")
 
     # Data
 
@@ -100,7 +136,7 @@ class Model:
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data made of validated observations."""
-        with_past = self.emission.with_past(y, offsets, missing) if provides(self.emission, "with_past") else None
+        with_past = self.emission.with_past(y, offsets, missing) if has_past(self.emission) else None
         data = Data(y, offsets, np.empty(0), missing, with_past)
         marginal = log_marginal(self.emission, data.observations)
         if data.uninformative is not None:
@@ -127,24 +163,51 @@ class Model:
 
     def log_density_at(self, data: Data, states: IntArray, phi: Phi) -> FloatArray:
         """log f(y_t | φ_{s_t}), shape (T,)."""
-        values = log_density_at(self.emission, data.observations, states, phi)
+        values = log_density_at(self.emission, data.observations, self.with_previous(states), phi)
         if data.uninformative is not None:
             values[data.uninformative] = 0.0
         return values
 
+    @property
+    def memory(self) -> int:
+        """p, the number of steps for which the noise remembers the previous state; 0 for most emissions."""
+        return memory(self.emission) or 0
+
+    def after_change(self, data: Data, phi: Phi, steps: slice) -> AfterChange:
+        """What the densities of the first p steps after a change of state depend on."""
+        if self.memory == 0:
+            return NO_MEMORY
+        after = self.emission.after_change(data.observations[steps], phi)  # type: ignore[attr-defined]
+        if data.uninformative is not None:
+            after = after._replace(value=np.where(data.uninformative[steps, None], np.nan, after.value))
+        return AfterChange(*map(np.ascontiguousarray, after[:-1]), float(after.dof))
+
     def log_likelihood(self, data: Data, states: IntArray, phi: Phi) -> float:
         """log p(y | s, φ)."""
+
+        states = self.with_previous(states)
 
         def one(piece: slice) -> float:
             return float(self.log_density_at(data.take(piece), states[piece], phi).sum())
 
         return sum(by_piece(data, one))
 
+    def with_previous(self, states: IntArray) -> IntArray:
+        """The states that the density of each step depends on: (T, p + 1) if that includes the p states before.
+
+        States before the beginning of a sequence are arbitrary: its first p steps are uninformative.
+        """
+        order = self.memory
+        if order == 0 or states.ndim == 2:
+            return states
+        steps = np.arange(len(states))
+        return np.stack([states[np.maximum(steps - lag, 0)] for lag in range(order + 1)], axis=1)
+
     def resample_phi(
         self, rng: np.random.Generator, data: Data, states: IntArray, n_states: int, phi: Phi | None
     ) -> Phi:
         """φ | y, s: an exact draw, or a transition from the current `phi` if the emission has `update`."""
-        y, states = data.pair(states)
+        y, states = data.pair(self.with_previous(states))
         if phi is not None and provides(self.emission, "update"):
             return self.emission.update(rng, y, states, phi)
         return self.emission.resample(rng, y, states, n_states)
@@ -184,7 +247,9 @@ class Model:
         return phi, out
 
 
-def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int = 1) -> Model:
+def model_for(
+    values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int | None = None
+) -> Model:
     """The default model for `values`, (T, D), NaN where missing.
 
     The emission is chosen by `ihmm.emissions.choose`. The prior favours few states and leaves open how similar the rows

@@ -19,7 +19,7 @@ from ihmm.data import Data
 from ihmm.emissions import DPMixture
 from ihmm.emissions._angles import circular_mean, unwrap
 from ihmm.emissions._parameters import join, take
-from ihmm.emissions._protocol import Emission, complete, provides, sample_new
+from ihmm.emissions._protocol import Emission, complete, has_past, provides, sample_new
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
@@ -254,7 +254,7 @@ def simulate_from(
         if visits.size:
             phi = join(phi, sample_new(model.emission, rng, visits.size, phi))
             states[visits] += np.arange(visits.size)
-    history = (past,) if provides(model.emission, "with_past") else ()
+    history = (past,) if has_past(model.emission) else ()
     return model.emission.sample_observations(rng, states, phi, *history), labels
 
 
@@ -278,7 +278,7 @@ def impute(model: Model, data: Data, items: Iterable[LabelledDraw]) -> Imputed:
     missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
     partly = np.asarray(np.isnan(data.y.reshape(len(data.y), -1)).any(axis=1)) & ~missing
     steps = np.flatnonzero(missing | partly)
-    if steps.size and provides(model.emission, "with_past"):
+    if steps.size and has_past(model.emission):
         raise ValueError(
             f"{type(model.emission).__name__} cannot impute missing values ({steps.size} steps have some): they "
             "depend on the observations before and after them, but the model drops the history at a gap"
