@@ -10,12 +10,13 @@ A part is compiled once for 64-bit integers, not again for 32-bit ones or for th
 All of this uses internals of numba; `_jit` does without it if they are not what they were.
 """
 
-from typing import Any
+import time
+from typing import Any, ClassVar
 
 from numba import _dynfunc
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
@@ -26,14 +27,29 @@ from ihmm.kernels._cache import KernelCache
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """A compiled function: ready to be called by Python, and as a part of other compiled functions."""
 
+    n_compiled = 0  # by this process, of all kernels
+    waiting: ClassVar[dict["Kernel", float]] = {}  # kernels being compiled or loaded, since when
+
     def __init__(self, py_func: Any, locals: Any, targetoptions: Any) -> None:
         super().__init__(py_func, locals, targetoptions)
         self._cache = KernelCache(py_func)
         self._part = CPUDispatcher(py_func, locals, targetoptions, PartCompiler)
+        for each in (self, self._part):
+            each._compiler._customize_flags = SteadyFlags
 
     def compile(self, sig: Any) -> Any:
-        with self._cache.locked():  # another process that compiles it now will have stored it by then
-            return super().compile(sig)
+        Kernel.waiting[self] = time.monotonic()
+        try:
+            with self._cache.locked():  # another process that compiles it now will have stored it by then
+                return super().compile(sig)
+        finally:
+            Kernel.waiting.pop(self, None)
+            Kernel.n_compiled += sig in self._cache_misses
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether it has not been compiled for any arguments, by this process or another."""
+        return not self.overloads and self._cache.is_empty
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         _, args = self._compiler.fold_argument_types(args, kws)
@@ -41,6 +57,23 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def get_overload(self, sig: Any) -> Any:
         return self._part.get_overload(sig)
+
+
+class SteadyFlags(Flags):  # type: ignore[misc]
+    """Compiler flags that are not changed while they are in use. numba compares them at every call that it resolves."""
+
+    __slots__ = ("_known",)
+
+    def values(self) -> dict[str, Any]:
+        if not hasattr(self, "_known"):
+            self._known = super().values()
+        return self._known
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or bool(super().__eq__(other))
+
+    def __hash__(self) -> int:
+        return int(super().__hash__())
 
 
 def widened(kind: Any) -> Any:
