@@ -83,7 +83,9 @@ def measure(case: str) -> dict[str, float]:
     ihmm.InfiniteHMM  # noqa: B018 — imported on first use
     imported = clock.seconds()
 
-    emission = {"student-t": "student-t", "Independent": ihmm.Independent(ihmm.Normal(), ihmm.Normal())}.get(case, "auto")
+    emission = {"student-t": "student-t", "Independent": ihmm.Independent(ihmm.Normal(), ihmm.Normal())}.get(
+        case, "auto"
+    )
     y = {
         "symbols": 2 * states + rng.integers(0, 2, len(states)),
         "counts": rng.poisson(5 + 15 * states),

@@ -34,7 +34,9 @@ def warmup() -> None:
     for values, emission, sampler in while_compiling(_tasks()):
         _compile_for(values, emission, sampler)
     folder, reason = where_kept()
-    click.echo(f"Compiled in {time.perf_counter() - begin:.1f} s, kept in {folder}" + (f" ({reason})" if reason else ""))
+    click.echo(
+        f"Compiled in {time.perf_counter() - begin:.1f} s, kept in {folder}" + (f" ({reason})" if reason else "")
+    )
 
 
 def _tasks() -> "list[Task]":

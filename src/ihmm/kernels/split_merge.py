@@ -317,13 +317,11 @@ def resample(stream, weight, keep_first, urns, statistics, choices, sides, joine
     for p in range(n_particles):
         weight[p] = 1.0 / n_particles
         sides[p], joined[p] = old_sides[source[p]], old_joined[source[p]]
-        copy_row(old_choices, source[p], choices, p)
+        for t in range(choices.shape[1]):
+            choices[p, t] = old_choices[source[p], t]
         for side in range(2):
-            copy_row(old_urns, 2 * source[p] + side, urns, 2 * p + side)
-            copy_row(old_statistics, 2 * source[p] + side, statistics, 2 * p + side)
-
-
-@jit
-def copy_row(source, i, target, j):
-    for k in range(source.shape[1]):
-        target[j, k] = source[i, k]
+            old, new = 2 * source[p] + side, 2 * p + side
+            for k in range(urns.shape[1]):
+                urns[new, k] = old_urns[old, k]
+            for k in range(statistics.shape[1]):
+                statistics[new, k] = old_statistics[old, k]
