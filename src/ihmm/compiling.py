@@ -4,8 +4,10 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -114,7 +116,15 @@ def _start(task: tuple[Model, Array, Sampler, tuple[Move, ...]]) -> "subprocess.
 
 
 def main() -> None:
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     rehearse(*pickle.load(sys.stdin.buffer))
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the one that started it has ended, even if that was killed."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(0)
 
 
 def rehearse(model: Model, y: Array, sampler: Sampler, moves: Sequence[Move]) -> None:

@@ -41,7 +41,10 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         Kernel.waiting[self] = time.monotonic()
         try:
             with self._cache.locked():  # another process that compiles it now will have stored it by then
-                return super().compile(sig)
+                compiled = super().compile(sig)
+            for overload in self.overloads.values():
+                overload.library._shared_module = None  # for linking; megabytes, and only parts are linked
+            return compiled
         finally:
             Kernel.waiting.pop(self, None)
             Kernel.n_compiled += sig in self._cache_misses

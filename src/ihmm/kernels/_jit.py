@@ -5,10 +5,13 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+Kernel: Any
 try:
-    from ihmm.kernels._compiler import Kernel
+    from ihmm.kernels import _compiler
 except (ImportError, AttributeError):  # another version of numba: compiled as numba does it, which takes longer
     Kernel = None
+else:
+    Kernel = _compiler.Kernel
 
 Function = TypeVar("Function", bound=Callable[..., object])
 # `_nrt`, reference counts, is explicit: without it a function would inherit the setting of the first one that calls it
