@@ -104,7 +104,7 @@ class Posterior:
         if len(like.states) != self._trajectories.shape[1]:
             n_steps = self._trajectories.shape[1]
             raise ValueError(f"like must be a summary of the same data, {n_steps} steps, got {len(like.states)}")
-        return summaries.summarise(self, self._trajectories, like, self.model.emission)
+        return summaries.summarise(self, self._trajectories, like, self.model.emission, self.model.duration)
 
     def check(self) -> diagnostics.Check:
         """Can the answer be trusted? Convergence, agreement of the chains and fit of the model. Print it to read it.
@@ -216,7 +216,7 @@ class Posterior:
 
     @cached_property
     def _summary(self) -> summaries.Summary:
-        return summaries.summarise(self, self._trajectories, emission=self.model.emission)
+        return summaries.summarise(self, self._trajectories, emission=self.model.emission, duration=self.model.duration)
 
     @cached_property
     def _trajectories(self) -> Array:

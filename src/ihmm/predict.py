@@ -345,6 +345,17 @@ def simulate_from(
     return observe_states(rng, model, hmm, states, past)
 
 
+def simulate_anew(rng: np.random.Generator, model: Model, hmm: FiniteHMM, steps: int) -> tuple[Array, IntArray]:
+    """Simulate observations and state labels of a new sequence."""
+    if model.duration is None:
+        return simulate_from(rng, model, hmm, hmm.initial, steps)
+    chain, _ = build_chain(model, hmm.initial, hmm.rows, hmm.omega, steps, hmm.open_ended)
+    first, states = np.zeros(len(chain.state)), np.empty(steps, np.int64)
+    first[chain.start] = hmm.initial
+    walk_segments(chain, first, rng.integers(0, 2**63, dtype=np.uint64), states)
+    return observe_states(rng, model, hmm, states, None)
+
+
 def continue_segments(
     model: Model, data: Data, hmm: FiniteHMM, item: LabelledDraw, steps: int, pasts: list[Array], fitted: bool
 ) -> list[tuple[Array, IntArray]]:
@@ -354,7 +365,7 @@ def continue_segments(
         n_steps = int(data.lengths.max()) + steps
         chain, _ = build_chain(model, hmm.initial, hmm.rows, hmm.omega, n_steps, hmm.open_ended)
         length, state, censored = runs(item.draw.states, data.offsets)
-        ends = np.zeros((len(pasts), len(chain.state)))
+        ends: FloatArray = np.zeros((len(pasts), len(chain.state)))
         for i, (d, k) in enumerate(zip(length[censored], state[censored], strict=True)):
             ends[i, node_of(chain, int(k), int(d))] = 1.0
     else:
@@ -380,7 +391,7 @@ def observe_states(
             is_new = np.append(True, np.diff(visits) > 1) if model.duration is not None else np.ones(visits.size, bool)
             phi = join(phi, sample_new(model.emission, rng, int(is_new.sum()), phi))
             states[visits] += np.cumsum(is_new) - 1
-    history = (past,) if has_past(model.emission) else ()
+    history: tuple[Array | None, ...] = (past,) if has_past(model.emission) else ()
     if model.memory > 0 and before >= 0:
         history = (past, np.full(model.memory, before))
     return model.emission.sample_observations(rng, states, phi, *history), labels
