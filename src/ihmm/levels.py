@@ -13,7 +13,6 @@ from ihmm.data import Data
 from ihmm.grouping import CENTERS, absorb_brief, center_of_states, draw_levels
 from ihmm.labels import evenly_spaced
 from ihmm.model import Draw, Model
-from ihmm.overlap import is_whole, least_overlap
 from ihmm.summaries import Summary, dwell_times
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ MAX_DRAWS = 600  # draws whose states are grouped
 MAX_PAIRS = 60_000  # pairs of states compared in all of them
 MIN_DRAWS = 25  # of each chain
 DWELL_DRAWS = 100  # draws whose visits are measured
-COARSE = 0.5  # the overlap with which a number of levels is compared
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -32,7 +30,7 @@ class DrawLevels(NamedTuple):
 
     draw: int  # index of the draw, chain after chain
     level: IntArray  # (states of the draw,)
-    n_coarse: int  # number of levels if laws need to overlap by COARSE only
+    n_coarse: int  # number of levels if somewhat larger differences are ignored
 
     @property
     def n_levels(self) -> int:
@@ -174,13 +172,11 @@ def find_levels(
 
     Two states of the summary are on one level if they are in most draws that have both.
     """
-    least = least_overlap(data.y) if overlap is None else overlap
     by_draw, dwell_of = [], []
-    coarse = COARSE if overlap is None and not is_whole(data.y) else least
     for index, draw in _some(draws):
         rng = np.random.default_rng([seed, index])
-        fine, rough = draw_levels(rng, model, data, draw, (least, coarse), resolution)
-        by_draw.append(DrawLevels(index, fine, int(rough.max()) + 1))
+        fine, coarse = draw_levels(rng, model, data, draw, overlap, resolution)
+        by_draw.append(DrawLevels(index, fine, int(coarse.max()) + 1))
     together = _share_together([(summary.matches[d].state, level) for d, level, _ in by_draw], summary.n_states)
     center = center_of_states({name: np.nanmean(x, axis=0) for name, x in summary.parameters.items()})
     label, brief = absorb_brief(_consensus(together), summary.states, data.offsets, center)
