@@ -1,5 +1,6 @@
 """Result files of a run: summary.json, states.csv, segmentation.csv, report.html, and predictions for new data."""
 
+import io
 import json
 import math
 import re
@@ -14,6 +15,7 @@ from ihmm import provenance
 from ihmm._typing import Array, ArrayLike
 from ihmm.diagnostics import Check
 from ihmm.posterior import Posterior
+from ihmm.store.archive import write_atomically
 from ihmm.tables import Table
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ def write_results(posterior: Posterior, folder: Path, *, report: bool) -> dict[s
     record = provenance.read(folder)
     found, table = posterior.summary(), _state_table(posterior, record)
     summary = _summary(posterior, table)
-    (folder / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    table.to_csv(folder / STATES)
+    write_atomically(folder / SUMMARY, (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
+    write_atomically(folder / STATES, table.rename(columns=as_text).to_csv(lineterminator="\n").encode())
     levels, steps = posterior.levels(), np.arange(len(found.states))
     best = {
         "level": levels.segmentation,
@@ -38,7 +40,9 @@ def write_results(posterior: Posterior, folder: Path, *, report: bool) -> dict[s
         "state": found.states,
         "probability": found.probabilities[steps, found.states],
     }
-    _write_rows(folder / SEGMENTATION, record.get("sequences"), posterior.lengths, best)
+    segmentation = io.StringIO()
+    _write_rows(segmentation, record.get("sequences"), posterior.lengths, best)
+    write_atomically(folder / SEGMENTATION, segmentation.getvalue().encode())
     if report:
         write_report(posterior, folder)
     return summary
@@ -132,10 +136,17 @@ def _write_rows(file: Any, names: ArrayLike | None, lengths: ArrayLike, columns:
     import pandas
 
     each = np.asarray(lengths)
-    names = np.arange(len(each)) if names is None else np.asarray(names)
+    names = np.arange(len(each)) if names is None else np.array([as_text(name) for name in np.asarray(names).tolist()])
     rows = np.concatenate([np.arange(1, length + 1) for length in each])
     frame = pandas.DataFrame({"sequence": np.repeat(names, each), "row": rows, **columns})
     frame.to_csv(file, index=False, float_format="%.4f")
+
+
+def as_text(name: Any) -> Any:
+    """A name that no spreadsheet takes for a formula: an apostrophe is put before the characters that begin one."""
+    if not isinstance(name, str) or not name.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return name
+    return name if re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", name, re.IGNORECASE) else f"'{name}"
 
 
 def can_report() -> bool:

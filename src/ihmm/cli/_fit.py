@@ -97,7 +97,11 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     show_default=True,
     help="Sampler of the state sequence.",
 )
-@click.option("--particles", type=click.IntRange(min=2), help="Number of particles of particle-gibbs; 10 by default.")
+@click.option(
+    "--particles",
+    type=click.IntRange(min=2),
+    help="N of particle-gibbs, the most states kept at a time step; 50 by default.",
+)
 @delimiter_option
 @click.option("--symbols", multiple=True, hidden=True)
 @cores_option
@@ -142,6 +146,7 @@ def fit(
         options = FitOptions(seed=secrets.randbelow(2**32) if seed is None else seed, **others)
         report = check_report(report)
         run = _new_folder(out, options.files[0])
+        _checks.utf8(str(run))
         table = options.read_table()
         model = options.make_model(table)
         options.make_sampler().check(model, model.observe(table.series))
@@ -190,6 +195,8 @@ def resume(run: Path, draws: int | None, cores: int | None, report: bool | None,
     with resumable(run):
         with input_errors():
             report = check_report(report)
+            provenance.read(run)  # both are checked before the sweeps are made
+            fit_options.read_run(run)
             posterior = _sample_to_the_end(lambda: ihmm.resume(run, draws=draws, cores=cores, progress=not quiet))
             provenance.add_resumption(run)
             if draws is not None:

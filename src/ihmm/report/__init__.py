@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ihmm.posterior import Posterior
+from ihmm.store.archive import write_atomically
 
 try:
     import bokeh
@@ -59,7 +60,11 @@ def write(
         raise IsADirectoryError(f"{file} is a directory; pass the path of a file, such as {file / 'report.html'}")
     if not file.parent.is_dir():
         raise FileNotFoundError(f"the directory {file.parent} does not exist; create it first, or choose another path")
-    file.write_text(render(posterior, title=title, settings=settings, names=names), encoding="utf-8")
+    page = render(posterior, title=title, settings=settings, names=names).encode()
+    if file.exists() and not file.is_file():
+        file.write_bytes(page)  # a device or a pipe
+    else:
+        write_atomically(file.resolve(), page)
     return file
 
 
