@@ -48,7 +48,7 @@ def criticisms(emission, y, states, lengths=None, seed=0):
         segmentation=states,
         n_levels=n_states,
         brief=np.empty(0, int),
-        by_draw=[DrawLevels(0, np.arange(n_states), n_states)],
+        by_draw=[DrawLevels(0, np.arange(n_states), np.zeros(n_states, bool), n_states)],
     )
     return criticise(model, data, draws, levels, [np.arange(n_states)] * len(draws))
 
@@ -188,7 +188,7 @@ def test_outliers_that_became_a_level_are_named():
 
 
 def test_a_number_of_levels_that_depends_on_the_threshold_is_named():
-    levels = SimpleNamespace(n_levels=3, by_draw=[DrawLevels(d, np.arange(3), 2) for d in range(10)])
+    levels = SimpleNamespace(n_levels=3, by_draw=[DrawLevels(d, np.arange(3), np.zeros(3, bool), 2) for d in range(10)])
     (found,) = check_overlap(levels)
     assert found.gross
     assert "2 instead of 3 if slightly larger differences are ignored" in found.text

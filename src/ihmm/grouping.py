@@ -22,25 +22,25 @@ def draw_levels(
     draw: Draw,
     overlap: float | None = None,
     resolution: float | None = None,
-) -> tuple[IntArray, IntArray]:
-    """(K,): level of each state of a draw; and again if somewhat larger differences are ignored.
+) -> tuple[IntArray, BoolArray, IntArray]:
+    """(K,): level of each state of a draw, whether it is brief, and its level if larger differences are ignored.
 
     Laws of one level overlap by at least `overlap`, by default as `least_overlaps` says. Brief states, and blurred
     changes between two levels, are on the level that surrounds them.
     """
     if draw.n_states == 1:
-        return np.zeros(1, np.int64), np.zeros(1, np.int64)
+        return np.zeros(1, np.int64), np.zeros(1, bool), np.zeros(1, np.int64)
     density = densities_at_own_points(rng, model, data, draw)
     size = np.bincount(draw.states, minlength=draw.n_states).astype(np.float64)
     parameters = fields(draw.phi)
     close = _within(parameters, resolution) if resolution is not None else None
     center = center_of_states(parameters)
     least = least_overlaps(data.y, draw.phi) if overlap is None else overlap
-    fine, coarse = (
-        absorb_brief(group(density, size, each, close), draw.states, data.offsets, center)[0]
+    (fine, brief), (coarse, _) = (
+        absorb_brief(group(density, size, each, close), draw.states, data.offsets, center)
         for each in (least, least - COARSER)
     )
-    return fine, coarse
+    return fine, brief, coarse
 
 
 def center_of_states(parameters: dict[str, Array]) -> FloatArray | None:

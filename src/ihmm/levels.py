@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.grouping import CENTERS, absorb_brief, center_of_states, draw_levels
 from ihmm.labels import evenly_spaced
@@ -30,6 +30,7 @@ class DrawLevels(NamedTuple):
 
     draw: int  # index of the draw, chain after chain
     level: IntArray  # (states of the draw,)
+    brief: BoolArray  # (states of the draw,)
     n_coarse: int  # number of levels if somewhat larger differences are ignored
 
     @property
@@ -175,9 +176,9 @@ def find_levels(
     by_draw, dwell_of = [], []
     for index, draw in _some(draws):
         rng = np.random.default_rng([seed, index])
-        fine, coarse = draw_levels(rng, model, data, draw, overlap, resolution)
-        by_draw.append(DrawLevels(index, fine, int(coarse.max()) + 1))
-    together = _share_together([(summary.matches[d].state, level) for d, level, _ in by_draw], summary.n_states)
+        level, brief, coarse = draw_levels(rng, model, data, draw, overlap, resolution)
+        by_draw.append(DrawLevels(index, level, brief, int(coarse.max()) + 1))
+    together = _share_together([(summary.matches[d].state, level) for d, level, *_ in by_draw], summary.n_states)
     center = center_of_states({name: np.nanmean(x, axis=0) for name, x in summary.parameters.items()})
     label, brief = absorb_brief(_consensus(together), summary.states, data.offsets, center)
     centers = _centers(summary, label, data.y.ndim)
@@ -199,7 +200,7 @@ def find_levels(
         together=together,
         support=np.mean(present, axis=0),
         dwell=steps / np.maximum(visits, 1),
-        brief=np.flatnonzero(brief),
+        brief=np.flatnonzero(brief | _usually_brief(summary, by_draw)),
         centers=None if centers is None else centers[order],
         resolution=resolution,
         by_draw=by_draw,
@@ -232,6 +233,17 @@ def _share_together(found: Sequence[tuple[IntArray, IntArray]], n_states: int) -
     share = np.asarray(together / np.maximum(both, 1))
     np.fill_diagonal(share, 1.0)
     return share
+
+
+def _usually_brief(summary: Summary, by_draw: Sequence[DrawLevels]) -> BoolArray:
+    """(n_states,): states of the summary that are brief in most draws that have them."""
+    brief, present = np.zeros((2, summary.n_states))
+    for found in by_draw:
+        state = summary.matches[found.draw].state
+        here = np.flatnonzero(state >= 0)
+        present[here] += 1
+        brief[here] += found.brief[state[here]]
+    return np.asarray(brief > 0.5 * np.maximum(present, 1))
 
 
 def _consensus(together: FloatArray) -> IntArray:
