@@ -296,7 +296,7 @@ class Transposed(ihmm.Normal):
     ("sampler", "prior"),
     [
         (ihmm.ParticleGibbs(), None),
-        (ihmm.ParticleGibbs(resampling="systematic"), None),
+        (ihmm.ParticleGibbs(10, resampling="multinomial"), None),
         (ihmm.ParticleGibbs(block_size=2), None),
         (ihmm.Beam(), None),
         (ihmm.Blocked(), ihmm.FinitePrior(3)),
