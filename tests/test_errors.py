@@ -301,7 +301,7 @@ class Transposed(ihmm.Normal):
         (ihmm.Beam(), None),
         (ihmm.Blocked(), ihmm.FinitePrior(3)),
     ],
-    ids=["multinomial", "systematic", "blocks", "beam", "finite"],
+    ids=["systematic", "multinomial", "blocks", "beam", "finite"],
 )
 @pytest.mark.parametrize(("emission", "value"), [(Broken(), "nan"), (Overflowing(), "inf")], ids=["nan", "inf"])
 def test_a_density_that_is_not_a_number_is_refused(sampler, prior, emission, value):
