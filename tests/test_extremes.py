@@ -234,7 +234,7 @@ def test_concentrations_may_be_tiny_or_huge(emission, y, gamma, concentration, p
     draw_some(emission, y, proposal, ihmm.HDPPrior(gamma, concentration), draws=2, tune=0, chains=1)
 
 
-SAMPLERS_OF_ANY_GAMMA = [ihmm.ParticleGibbs(), ihmm.ParticleGibbs(resampling="systematic"), ihmm.Beam()]
+SAMPLERS_OF_ANY_GAMMA = [ihmm.ParticleGibbs(), ihmm.ParticleGibbs(10, resampling="multinomial"), ihmm.Beam()]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS_OF_ANY_GAMMA, ids=["multinomial", "systematic", "beam"])

@@ -157,7 +157,7 @@ PRIORS = st.one_of(
 SAMPLERS = st.sampled_from(
     [
         ihmm.ParticleGibbs(),
-        ihmm.ParticleGibbs(3, resampling="systematic"),
+        ihmm.ParticleGibbs(3, resampling="multinomial"),
         ihmm.ParticleGibbs(2, "prior"),
         ihmm.ParticleGibbs(block_size=3),
         ihmm.Beam(),
