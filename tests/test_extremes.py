@@ -234,6 +234,18 @@ def test_concentrations_may_be_tiny_or_huge(emission, y, gamma, concentration, p
     draw_some(emission, y, proposal, ihmm.HDPPrior(gamma, concentration), draws=2, tune=0, chains=1)
 
 
+SAMPLERS_OF_ANY_GAMMA = [ihmm.ParticleGibbs(), ihmm.ParticleGibbs(resampling="systematic"), ihmm.Beam()]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS_OF_ANY_GAMMA, ids=["multinomial", "systematic", "beam"])
+def test_a_gamma_that_calls_for_too_many_states_is_refused(sampler):
+    y = np.random.default_rng(0).normal(size=40)
+    settings = {"sampler": sampler, "draws": 3, "tune": 0, "chains": 1, "seed": 1, "progress": False}
+    ihmm.sample(ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(gamma=ihmm.GammaPrior(1, 1e-10))), y, **settings)
+    with pytest.raises(ValueError, match="call for more states than fit into memory"):
+        ihmm.sample(ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(gamma=1e12)), y, **settings)
+
+
 @PROPOSALS
 @ALL_EMISSIONS
 def test_concentrations_may_both_be_large(emission, y, proposal):

@@ -14,7 +14,7 @@ from ihmm._threads import processors
 from ihmm._typing import ArrayLike
 from ihmm.arguments import check_executor, check_init, check_model, check_moves, check_sampler, check_seed
 from ihmm.model import Model
-from ihmm.moves import GreedySplitMerge, GroupComponents, Move, PairGibbs, SplitMerge
+from ihmm.moves import GreedySplitMerge, GroupComponents, MergeTwins, Move, PairGibbs, SplitMerge
 from ihmm.one_chain import Sweeps as Sweeps
 from ihmm.one_chain import sweeps
 from ihmm.posterior import Posterior
@@ -31,6 +31,7 @@ MOVES: tuple[Move, ...] = (
     GreedySplitMerge(sweeps=6),
     GreedySplitMerge(sweeps=30, careful=True),
     GroupComponents(sweeps=100),  # of mixtures
+    MergeTwins(sweeps=100),  # if φ cannot be integrated out, or states have durations
     SplitMerge(),
 )
 
@@ -61,7 +62,8 @@ def sample(
 ) -> Posterior:
     """Draw from the posterior with several chains.
 
-    Ctrl-C stops after the current sweep and returns the draws made so far.
+    Ctrl-C stops after the current sweep and returns the draws made so far. A second Ctrl-C abandons that sweep, and the
+    draws that are not yet in a `store`.
 
     Parameters
     ----------
@@ -107,7 +109,7 @@ def sample(
     automatic = draws == "auto"
     draws = _first_draws() if automatic else _checks.count('draws (kept per chain, or "auto")', draws)
     tune = _checks.count("tune (sweeps discarded per chain)", tune, least=0)
-    chains = _checks.count("chains", chains)
+    chains = _checks.count("chains", chains, most=_checks.MAX_CHAINS)
     thin = _checks.count("thin (sweeps per kept draw)", thin)
     resources = _check_resources(cores, workers or team, executor)
     seed = check_seed(seed)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray, Phi, Statistics
+from ihmm._typing import IntArray, Phi, Statistics
 from ihmm.data import Data
 from ihmm.durations import Duration, Omega, Runs
 from ihmm.emissions._parameters import take
@@ -36,7 +36,9 @@ def sweep(
     """One Gibbs sweep over everything unknown."""
     update, info = resample_states(rng, data, model, draw, sampler)
     accepted = [MoveInfo()]
-    for move in moves if model.duration is None else ():  # moves take transitions for those of a hidden Markov model
+    for move in moves:
+        if model.duration is not None and not getattr(move, "takes_durations", False):
+            continue  # it takes transitions for those of a hidden Markov model
         update, move_info = move.apply(rng, data, model, update, draw.hyper)
         accepted.append(move_info)
     draw, log_joint = resample_globals(rng, data, model, update, draw.hyper)
@@ -58,13 +60,14 @@ def resample_states(
 def initial_draw(rng: np.random.Generator, data: Data, model: Model, states: IntArray) -> Draw:
     """Everything else given an initial trajectory: hyperparameters at their prior means, then one round of Steps 2–5.
 
-    Under a vague prior c starts below its mean, because it increases quickly but decreases slowly.
+    Under a vague prior γ and c start below their means, because they increase quickly but decrease slowly.
     """
     prior = model.prior
-    concentration = _mean(prior.concentration)
-    if isinstance(prior.concentration, GammaPrior):
-        concentration = min(concentration, MAX_INITIAL_CONCENTRATION)
-    hyper = Hyper(_mean(prior.gamma), concentration, _mean(prior.stickiness))
+    gamma, concentration = (
+        min(_mean(quantity), MAX_INITIAL_CONCENTRATION) if isinstance(quantity, GammaPrior) else _mean(quantity)
+        for quantity in (prior.gamma, prior.concentration)
+    )
+    hyper = Hyper(gamma, concentration, _mean(prior.stickiness))
     labels, states = np.unique(states, return_inverse=True)
     beta = np.full(len(labels) + 1, 1 / (len(labels) + 1))
     omega = None if model.duration is None else model.duration.sample_prior(rng, len(labels))
@@ -91,20 +94,25 @@ def resample_globals(
     phi, components, log_likelihood = resample_emissions(rng, data, model, update, statistics)
     transitions = Transitions(beta, rows[0], rows[1:])
     draw = Draw(update.trajectory, transitions, phi, Hyper(gamma, concentration, stickiness), components)
-    if model.duration is None:
-        return draw, float((counts * np.log(rows[:, :-1])).sum()) + log_likelihood
-    segments = runs(update.states, data.offsets)
-    omega = model.duration.update(rng, segments, update.durations)
-    log_path = log_segments(model.duration, segments, omega, counts, rows)
-    return draw._replace(durations=omega), log_path + log_likelihood
+    log_path = float((counts * np.log(np.maximum(rows[:, :-1], SMALLEST))).sum())
+    if model.duration is not None:
+        segments = runs(update.states, data.offsets)
+        draw = draw._replace(durations=model.duration.update(rng, segments, update.durations))
+        log_path += log_dwell(model.duration, segments, draw.durations)
+    log_joint = log_path + log_likelihood
+    if not log_joint < np.inf:
+        raise ArithmeticError(
+            f"the log joint density of data and draw is {log_joint}: {type(model.emission).__name__} has no finite "
+            f"likelihood at its parameters {phi}"
+        )
+    return draw, log_joint
 
 
-def log_segments(duration: Duration, segments: Runs, omega: Omega, counts: IntArray, rows: FloatArray) -> float:
-    """log p(s | π, ω): who follows whom, and how long each segment lasts."""
+def log_dwell(duration: Duration, segments: Runs, omega: Omega) -> float:
+    """log p of how long every segment lasts, given ω; the last one of a sequence is cut off by the end of the data."""
     own = take(omega, segments.state)
     ended = duration.log_probability(segments.length, own)
-    log_lasts = np.where(segments.censored, duration.log_survivor(segments.length, own), ended)
-    return float((counts * np.log(rows[:, :-1])).sum() + log_lasts.sum())
+    return float(np.where(segments.censored, duration.log_survivor(segments.length, own), ended).sum())
 
 
 def resample_emissions(
@@ -134,6 +142,7 @@ def hyper_priors(prior: Prior) -> HyperPriors:
 
 
 FIXED = (0.0, 0.0)
+SMALLEST = np.finfo(np.float64).tiny  # stands for probabilities of 0, which no transition has that is counted
 MAX_INITIAL_CONCENTRATION = 10.0
 
 

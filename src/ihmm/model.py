@@ -1,5 +1,6 @@
 """The model, and one draw of everything unknown in it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -11,7 +12,9 @@ from ihmm.data import Data
 from ihmm.durations import REQUIRED as DURATION_REQUIRED
 from ihmm.durations import Duration, Omega
 from ihmm.emissions._conjugate import Conjugate, conjugate
+from ihmm.emissions._parameters import size
 from ihmm.emissions._protocol import REQUIRED, Emission, has_past, log_density_at, log_marginal, memory, provides
+from ihmm.emissions._validation import checked_density, checked_marginal
 from ihmm.emissions.choose import choose
 from ihmm.kernels.memory import AfterChange
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
@@ -19,7 +22,8 @@ from ihmm.sequences import Sequences
 from ihmm.trajectory import Trajectory, by_piece
 
 Prior = HDPPrior | FinitePrior
-NO_MEMORY = AfterChange(*(np.empty((0, 0)) for _ in range(5)), np.inf)
+NOTHING = np.empty((0, 0))
+NO_MEMORY = AfterChange(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, np.inf)
 
 
 class Hyper(NamedTuple):
@@ -73,9 +77,9 @@ class Draw(NamedTuple):
 class Model:
     """A hidden Markov model: a family of emissions and a prior on transitions, infinite or finite (T15 §2).
 
-    With a `duration`, such as ``ihmm.durations.Geometric()``, it is a hidden semi-Markov model: a state lasts as long as
-    its duration law says and is then followed by another one. The first segment of a sequence begins with the data, the
-    last one is cut off by their end.
+    With a `duration`, such as ``ihmm.durations.Geometric()``, it is a hidden semi-Markov model: a state lasts as long
+    as its duration law says and is then followed by another one. The first segment of a sequence begins with the data,
+    the last one is cut off by their end.
     """
 
     emission: Emission
@@ -121,9 +125,12 @@ class Model:
 
     # Data
 
-    def observe(self, y: Any, *, shortest: int = 2) -> Data:
-        """Validate raw series; every error about data is raised here, before any sampling."""
-        sequences = Sequences.of(y, shortest=shortest)
+    def observe(self, y: Any, *, shortest: int = 2, columns: Sequence[str] | None = None) -> Data:
+        """Validate raw series; every error about data is raised here, before any sampling.
+
+        Columns of data frames are matched by name to `columns`, if given.
+        """
+        sequences = Sequences.of(y, shortest=shortest, columns=columns)
         parts = []
         for i, part in enumerate(np.split(sequences.values, sequences.offsets[1:-1])):
             try:
@@ -132,7 +139,13 @@ class Model:
                 if len(sequences.lengths) > 1:
                     raise ValueError(f"sequence {i}: {error}") from error
                 raise
-        return self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
+        data = self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
+        if shortest > 1 and not data.informative.any():  # a fit would only return the prior
+            raise ValueError(
+                f"no time step is informative: {self.emission} needs more past values than any of the sequences has; "
+                f"the longest has {data.lengths.max()} steps"
+            )
+        return data._replace(columns=sequences.columns)
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data made of validated observations."""
@@ -141,6 +154,7 @@ class Model:
         marginal = log_marginal(self.emission, data.observations)
         if data.uninformative is not None:
             marginal[data.uninformative] = 0.0
+        marginal = checked_marginal(self.emission, marginal, data.observations)
         return data._replace(log_marginal=marginal, conjugate=self._conjugate(data))
 
     def _conjugate(self, data: Data) -> Conjugate | None:
@@ -156,17 +170,18 @@ class Model:
 
     def log_density(self, data: Data, phi: Phi, steps: slice = slice(None)) -> FloatArray:
         """log f(y_t | φ_k), shape (T, K)."""
-        table = self.emission.log_density(data.observations[steps], phi)
+        y = data.observations[steps]
+        table = self.emission.log_density(y, phi)
         if data.uninformative is not None:
             table[data.uninformative[steps]] = 0.0
-        return table
+        return checked_density(self.emission, table, y, phi, data.first + (steps.start or 0), size(phi))
 
     def log_density_at(self, data: Data, states: IntArray, phi: Phi) -> FloatArray:
         """log f(y_t | φ_{s_t}), shape (T,)."""
         values = log_density_at(self.emission, data.observations, self.with_previous(states), phi)
         if data.uninformative is not None:
             values[data.uninformative] = 0.0
-        return values
+        return checked_density(self.emission, values, data.observations, phi, data.first, None)
 
     @property
     def memory(self) -> int:
@@ -177,10 +192,13 @@ class Model:
         """What the densities of the first p steps after a change of state depend on."""
         if self.memory == 0:
             return NO_MEMORY
-        after = self.emission.after_change(data.observations[steps], phi)  # type: ignore[attr-defined]
+        after = self.emission.after_change(data.observations[steps], phi)
+        assert after is not None  # an emission with memory has it
+        value, *arrays, dof = after
         if data.uninformative is not None:
-            after = after._replace(value=np.where(data.uninformative[steps, None], np.nan, after.value))
-        return AfterChange(*map(np.ascontiguousarray, after[:-1]), float(after.dof))
+            value = np.where(data.uninformative[steps, None], np.nan, value)
+        mean, level, factor, scale = map(np.ascontiguousarray, arrays)
+        return AfterChange(np.ascontiguousarray(value), mean, level, factor, scale, float(dof))
 
     def log_likelihood(self, data: Data, states: IntArray, phi: Phi) -> float:
         """log p(y | s, φ)."""

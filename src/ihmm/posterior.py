@@ -203,7 +203,7 @@ class Posterior:
         return predict.state_probabilities(self.model, self._observe(y), self._labelled, n_labels, causal=causal)
 
     def _observe(self, y: Any) -> Data:
-        return self.model.observe(y, shortest=1)
+        return self.model.observe(y, shortest=1, columns=self.data.columns)
 
     @cached_property
     def _labelled(self) -> "list[predict.LabelledDraw]":

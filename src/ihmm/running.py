@@ -46,6 +46,10 @@ def run_chains(backend: Backend, resources: Resources, progress: bool, stackleve
         if chains:
             with _shared_compilation(backend, resources):
                 _advance_all(chains, n_threads, progress)
+    except KeyboardInterrupt:  # the second one: threads are still in the middle of a sweep
+        for chain in chains:
+            chain.abandon()
+        raise
     finally:
         for chain in chains:
             chain.close()

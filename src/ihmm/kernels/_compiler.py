@@ -69,7 +69,7 @@ class SteadyFlags(Flags):  # type: ignore[misc]
 
     def values(self) -> dict[str, Any]:
         if not hasattr(self, "_known"):
-            self._known = super().values()
+            self._known: dict[str, Any] = super().values()
         return self._known
 
     def __eq__(self, other: object) -> bool:
@@ -81,7 +81,7 @@ class SteadyFlags(Flags):  # type: ignore[misc]
 
 def widened(kind: Any) -> Any:
     """The type of an argument, without the value of a constant, and 64-bit if it is an integer."""
-    kind = types.unliteral(kind)
+    kind = types.unliteral(kind)  # type: ignore[attr-defined]
     return types.int64 if isinstance(kind, types.Integer) and kind.bitwidth < 64 else kind
 
 

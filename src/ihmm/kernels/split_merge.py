@@ -181,7 +181,8 @@ def choose_sides(stream, compiled, concentrations, begins, states, beta, n_state
     factor_one, log_factor_one = 1.0, 0.0
     first, n = visit_start(states, begins, a, b, j), 0
     for offset in range(len(states)):
-        t = (first + offset) % len(states)
+        t = first + offset
+        t -= len(states) if t >= len(states) else 0  # much faster than %
         if states[t] != a and states[t] != b:
             continue
         inside = 0.0 if begins[t] or (states[t - 1] != a and states[t - 1] != b) else 1.0
