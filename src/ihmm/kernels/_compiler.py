@@ -82,7 +82,8 @@ class SteadyFlags(Flags):  # type: ignore[misc]
 def widened(kind: Any) -> Any:
     """The type of an argument, without the value of a constant, and 64-bit if it is an integer."""
     kind = types.unliteral(kind)  # type: ignore[attr-defined]
-    return types.int64 if isinstance(kind, types.Integer) and kind.bitwidth < 64 else kind
+    is_short = isinstance(kind, types.Integer) and kind.bitwidth < 64  # type: ignore[attr-defined]
+    return types.int64 if is_short else kind
 
 
 class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
