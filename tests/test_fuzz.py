@@ -108,7 +108,23 @@ def container(values: np.ndarray, kind: str):
         return values
 
 
-CONTAINERS = "array Fortran strided masked list tuple series pandas nullable polars zone bytes text set none".split()
+CONTAINERS = [
+    "array",
+    "Fortran",
+    "strided",
+    "masked",
+    "list",
+    "tuple",
+    "series",
+    "pandas",
+    "nullable",
+    "polars",
+    "zone",
+    "bytes",
+    "text",
+    "set",
+    "none",
+]
 ARRAYS = st.one_of(
     hnp.arrays(np.float64, hnp.array_shapes(min_dims=1, max_dims=2, max_side=14), elements=NUMBERS),
     hnp.arrays(np.int64, st.integers(0, 20), elements=st.integers(-1, 6)),
@@ -176,22 +192,57 @@ def test_any_series_in_the_estimator(X, emission, other):
 # Files and arguments of the command line
 
 CELLS = st.one_of(
-    st.floats().map(str), st.integers(-2, 9).map(str), st.text(max_size=4), st.sampled_from(["", "NA", "=1+1", '"', "é"])
+    st.floats().map(str),
+    st.integers(-2, 9).map(str),
+    st.text(max_size=4),
+    st.sampled_from(["", "NA", "=1+1", '"', "é"]),
 )
 TABLES = st.lists(st.lists(CELLS, min_size=1, max_size=3), max_size=12).map(
     lambda rows: "\n".join(",".join(row) for row in rows).encode("utf-8", "surrogatepass")
 )
 ARGUMENTS = st.lists(
     st.sampled_from(
-        "--column|1|--column|2|--id|1|--order|2|--sampler|beam|--particles|2|--init|3|--thin|2|--delimiter|;|--no-sticky|"
-        "--emission|poisson|--emission|categorical|--emission|student-t|--seed|-1|--json|--column|*".split("|")
+        [
+            "--column",
+            "1",
+            "--column",
+            "2",
+            "--id",
+            "1",
+            "--order",
+            "2",
+            "--sampler",
+            "beam",
+            "--particles",
+            "2",
+            "--init",
+            "3",
+            "--thin",
+            "2",
+            "--delimiter",
+            ";",
+            "--no-sticky",
+            "--emission",
+            "poisson",
+            "--emission",
+            "categorical",
+            "--emission",
+            "student-t",
+            "--seed",
+            "-1",
+            "--json",
+            "--column",
+            "*",
+        ]
     ),
     max_size=4,
 )
 
 
 @examples(15)
-@given(content=st.one_of(TABLES, st.binary(max_size=60)), arguments=ARGUMENTS, suffix=st.sampled_from(["csv", "npy", "pq"]))
+@given(
+    content=st.one_of(TABLES, st.binary(max_size=60)), arguments=ARGUMENTS, suffix=st.sampled_from(["csv", "npy", "pq"])
+)
 def test_any_file_and_arguments_on_the_command_line(content, arguments, suffix):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"data.{suffix}")
@@ -217,7 +268,9 @@ def run(tmp_path_factory) -> Path:
 
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 10**20), st.floats(), st.text(max_size=3))
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2))
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+)
 FIELDS = "format format_version id resumable sizes versions data model sampler moves seed draws tune thin chains init save_warmup"
 
 
@@ -233,7 +286,11 @@ def test_any_settings_in_a_run(run, changes):
 
 
 @examples(25)
-@given(name=st.sampled_from(["run.json", "data.chunk", "chain-0/0.chunk"]), where=st.floats(0, 1), new=st.binary(max_size=3))
+@given(
+    name=st.sampled_from(["run.json", "data.chunk", "chain-0/0.chunk"]),
+    where=st.floats(0, 1),
+    new=st.binary(max_size=3),
+)
 def test_any_damage_to_a_run(run, name, where, new):
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(shutil.copytree(run, Path(parent, "run")))

@@ -7,14 +7,15 @@ likelihoods are those of a proper model.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ihmm._threads import in_threads
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
+from ihmm._waiting import with_progress
 from ihmm.data import Data
 from ihmm.durations import Omega
 from ihmm.emissions import DPMixture
@@ -32,6 +33,9 @@ from ihmm.segment_chain import build_chain, log_densities_of_nodes, node_of
 from ihmm.side_by_side import Chain, Lanes, add_filtered, add_smoothed, log_predictive, side_by_side
 from ihmm.sticks import extend_omega, extend_phi, open_below
 from ihmm.trajectory import runs
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 MAX_REMAINDER = 0.01  # sticks are broken until less than this is left of every row
 MAX_NEW_STATES = 100  # or, if γ is large, until there are about so many new states, γ log(1/remainder)
@@ -162,7 +166,7 @@ def log_likelihood(model: Model, data: Data, items: Sequence[LabelledDraw]) -> F
             out[where] = np.add.reduceat(by_step, data.offsets[:-1], axis=-1)
         return out
 
-    return np.concatenate(list(in_threads(of_draws, parts_of(items))))
+    return np.concatenate(list(shared_out(of_draws, parts_of(items))))
 
 
 def state_probabilities(
@@ -185,7 +189,7 @@ def state_probabilities(
                 add_smoothed(batch, total, room)
         return total
 
-    total = sum(in_threads(sum_over, parts_of(items)), start=np.zeros((len(data.y), n_labels + 1)))
+    total = sum(shared_out(sum_over, parts_of(items)), start=np.zeros((len(data.y), n_labels + 1)))
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
@@ -216,7 +220,7 @@ def batches(
         yield i, hmms[i]
 
 
-def decode(model: Model, data: Data, items: Iterable[LabelledDraw]) -> IntArray:
+def decode(model: Model, data: Data, items: Sequence[LabelledDraw]) -> IntArray:
     """(draws, T): labels of the most probable state sequence under each draw."""
 
     def one_draw(item: LabelledDraw) -> IntArray:
@@ -227,7 +231,12 @@ def decode(model: Model, data: Data, items: Iterable[LabelledDraw]) -> IntArray:
         decode_segments(*chain_over_ages(model, data, hmm), sequence_starts(data.offsets), states)
         return hmm.label[states]
 
-    return np.array(list(in_threads(one_draw, items)))
+    return np.array(list(shared_out(one_draw, items)))
+
+
+def shared_out(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """The function of every item, computed in threads, with a progress bar if it takes long."""
+    return with_progress(in_threads(function, items), len(items), "Predicting")
 
 
 def viterbi(

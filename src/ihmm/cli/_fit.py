@@ -97,7 +97,11 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     show_default=True,
     help="Sampler of the state sequence.",
 )
-@click.option("--particles", type=click.IntRange(min=2), help="N of particle-gibbs, the most states kept at a time step; 50 by default.")
+@click.option(
+    "--particles",
+    type=click.IntRange(min=2),
+    help="N of particle-gibbs, the most states kept at a time step; 50 by default.",
+)
 @delimiter_option
 @click.option("--symbols", multiple=True, hidden=True)
 @cores_option
