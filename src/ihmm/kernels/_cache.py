@@ -117,6 +117,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             with suppress(ImportError, OSError):  # on Windows, or where no file can be locked, several may compile it
                 import fcntl
 
+                os.makedirs(self._cache_path, exist_ok=True)
                 file = stack.enter_context(open(f"{self._cache_file._index_path}.lock", "w"))
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
