@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
@@ -251,6 +250,8 @@ def _consensus(together: FloatArray) -> IntArray:
     if len(together) == 1:
         return np.zeros(1, np.int64)
     distance = 1 - 0.5 * (together + together.T)
+    from scipy.cluster.hierarchy import fcluster, linkage  # slow to import
+
     tree = linkage(distance[np.triu_indices(len(distance), 1)], "average")
     return np.unique(fcluster(tree, 0.5, "distance"), return_inverse=True)[1]
 
