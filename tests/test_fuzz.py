@@ -28,7 +28,7 @@ from ihmm import _checks
 from ihmm.cli import cli
 
 EXAMPLES = int(os.environ.get("IHMM_FUZZ", "0"))
-SECONDS, BYTES = 120, 2 << 30  # limits of one example, and of the memory of the process, if there are many
+SECONDS, BYTES = 600, 2 << 30  # limits of one example, and of the memory of the process, if there are many
 HOME = str(Path(ihmm.__file__).parent)
 
 
@@ -89,7 +89,7 @@ NUMBERS = st.one_of(
 
 def container(values: np.ndarray, kind: str):
     """The same values in another container."""
-    rows = values if values.ndim == 2 else values.reshape(len(values), -1) if values.ndim else values.reshape(1, 1)
+    rows = values.reshape(values.shape[0] if values.ndim else 1, -1) if values.size else np.empty((0, 1))
     names = [f"c{i}" for i in range(rows.shape[1])]
     makers = {
         "array": lambda: values,

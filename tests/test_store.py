@@ -239,10 +239,8 @@ def test_more_draws_can_be_added_to_a_run_in_memory():
 def test_a_run_from_before_systematic_resampling_goes_on_as_it_began(tmp_path):
     sampler = ihmm.ParticleGibbs(10, resampling="multinomial")
     run(tmp_path / "run", sampler=sampler, draws=20)
-    file = tmp_path / "run" / "run.json"
-    settings = json.loads(file.read_text("utf-8"))
-    del settings["sampler"]["resampling"]
-    file.write_text(json.dumps(settings), "utf-8")
+    written = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["sampler"]
+    edit(tmp_path / "run", sampler={name: value for name, value in written.items() if name != "resampling"})
     assert_same(ihmm.resume(tmp_path / "run", draws=40, progress=False), run(sampler=sampler, draws=40))
 
 
