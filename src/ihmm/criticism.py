@@ -4,6 +4,7 @@ Given the states and parameters of a draw from the posterior, residuals are inde
 is right. A finding must be significant and large: on long series, every real recording deviates significantly.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -22,7 +23,8 @@ MIN_Z = 5.0  # standard errors by which a statistic must differ from its value u
 CORRELATION, GROSS_CORRELATION = 0.1, 0.2  # of successive residuals within a visit
 KURTOSIS, GROSS_KURTOSIS = 1.0, 3.0  # excess over a normal distribution
 MAX_SCORE = 6.0  # larger residuals count as this, so that a single one does not decide
-LINE_SHARE, LINE_CHANCE, LINE_WINDOW, LONGEST_LINE = 0.01, 1e-4, 101, 2**17
+LINE_SHARE, GROSS_LINE, LINE_WINDOW, LONGEST_LINE = 0.02, 0.1, 101, 2**17
+LINE_CHANCE, LINE_MARGIN = 1e-4, 1.3  # of a false line, and a margin because the power around it is estimated
 MIN_VISITS, DWELL_EFFECT = 50, 0.1
 BLUR_DWELL, BLUR_SHARE = 2.0, 0.7
 CYCLE_STEP, CYCLE_DWELL = 0.8, 10.0
@@ -59,6 +61,7 @@ def criticise(
         found += check_dwell(
             [visits_of(label[draw.states], data.offsets) for draw, label in zip(draws, label_of, strict=True)]
         )
+    found += check_overlap(levels)
     found += check_cycle(visits_of(levels.segmentation, data.offsets), levels.n_levels)
     return found
 
@@ -168,7 +171,7 @@ def check_lines(scores: Sequence[FloatArray], offsets: IntArray) -> list[Critici
         if share > LINE_SHARE:
             text = f"{share:.0%} of the variance within states is an oscillation with a period of {period:.3g} steps"
             advice = 'hum, for instance: filter it out before the fit, or try emission="levels" with order=4.'
-            return [Criticism(f"{text}: {advice}", share > 0.1)]
+            return [Criticism(f"{text}: {advice}", bool(share > GROSS_LINE))]
     return []
 
 
@@ -180,10 +183,23 @@ def _line(z: FloatArray) -> tuple[float, float]:
     ratio = power / np.maximum(around, 1e-300)
     ratio[: LINE_WINDOW // 4] = 0.0  # slow changes are not lines
     peak = int(ratio.argmax())
-    if ratio[peak] < np.log(len(power) / LINE_CHANCE):
+    if ratio[peak] < LINE_MARGIN * np.log(len(power) / LINE_CHANCE):
         return 0.0, 1.0
     inside = slice(max(peak - 2, 0), peak + 3)
     return float((power[inside] - around[inside]).sum() / power.sum()), len(z) / (peak + 1)
+
+
+# Levels
+
+
+def check_overlap(levels: Levels) -> Iterator[Criticism]:
+    """Whether the number of levels depends on how much the laws of one level have to overlap."""
+    coarse = Counter(found.n_coarse for found in levels.by_draw).most_common(1)[0][0]
+    if levels.n_levels > coarse and np.mean([found.n_coarse < levels.n_levels for found in levels.by_draw]) > 0.5:
+        text = (
+            f"Levels overlap: {levels.n_levels} if laws that overlap by 70 % are one level, {coarse} if 50 % is enough"
+        )
+        yield Criticism(f"{text}. Say which differences do not matter: resolution=….", True)
 
 
 # Visits
@@ -199,7 +215,7 @@ def check_blur(visits: Visits, levels: Levels) -> Iterator[Criticism]:
     length, state, before, after = visits
     for k in range(levels.summary.n_states):
         here = np.flatnonzero((state == k) & (before >= 0) & (after >= 0))
-        if len(here) < 10 or length[here].mean() > BLUR_DWELL or k in levels.brief:
+        if len(here) < 10 or length[here].mean() > BLUR_DWELL:
             continue
         low, high = np.minimum(mean[before[here]], mean[after[here]]), np.maximum(mean[before[here]], mean[after[here]])
         widest = (high - low).argmax(axis=1)
@@ -210,7 +226,7 @@ def check_blur(visits: Visits, levels: Levels) -> Iterator[Criticism]:
                 f"State {k} lasts {length[here].mean():.1f} steps and lies between the states before and after it: "
                 "a blurred change of level rather than a state; try min_dwell=2."
             )
-            yield Criticism(text, True, "min_dwell=2")
+            yield Criticism(text, False, "min_dwell=2")
             return
 
 

@@ -105,7 +105,7 @@ class Check:
 
     @property
     def reliable(self) -> bool:
-        """Whether the chains agree, the data do not contradict the model grossly, and most draws have this many levels."""
+        """Whether the chains agree, the model is not contradicted grossly, and most draws have this many levels."""
         return self.agrees and not self.contradicted and self.n_levels_share >= MIN_SHARE
 
     @property
@@ -128,8 +128,9 @@ class Check:
         if self.reliable:
             number = f"the same {self.n_levels} levels" if self.n_levels > 1 else "a single level"
             return f"Reliable: all chains find {number}."
-        if self.agrees and self.contradicted:
-            return "The chains agree, but the model does not fit: do not trust the number of levels as it stands."
+        if self.contradicted:
+            agree = "The chains agree, but the" if self.agrees else "The"
+            return f"{agree} model does not fit: do not trust the number of levels as it stands."
         if self.agrees:
             share = f"{self.n_levels_share:.0%} of the draws have {self.n_levels}"
             return f"The chains agree, but the data leave the number of levels open: {share}."

@@ -40,6 +40,9 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         [0, 1) fixes it.
     order
         Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
+    resolution
+        Differences in level that do not matter, in the units of X: states whose means differ by less are on one level.
+        By default only the overlap of the emission laws decides.
     sampler
         How state sequences are sampled; ``ihmm.ParticleGibbs()`` if None.
     draws, tune, chains, init, thin, cores, progress
@@ -50,11 +53,18 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     Attributes
     ----------
     posterior_
-        The draws, an `ihmm.Posterior`. `posterior_.summary()` has intervals, `posterior_.check()` convergence
-        diagnostics.
-    n_states_
+        The draws, an `ihmm.Posterior`. `posterior_.levels()` and `posterior_.summary()` have intervals,
+        `posterior_.check()` says whether they can be trusted.
+    n_levels_, n_levels_probabilities_
+        Number of levels: states that emit the same, and differ in their dynamics only, are on one level. And the
+        posterior probability of each number.
+    level_of_state_
+        (n_states,): the level of each state. Levels of one column are numbered by their mean, from the lowest.
+    levels_
+        (n_samples,): segmentation of the training data by level, ``level_of_state_[labels_]``.
+    n_states_, n_states_probabilities_
         Number of states of the segmentation that agrees best with the draws. States are numbered from the most to the
-        least used, in all methods and attributes.
+        least used, in all methods and attributes. And the posterior probability of each number of states visited.
     labels_
         (n_samples,): this segmentation of the training data.
     startprob_, transmat_
@@ -83,6 +93,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         *,
         sticky: bool | float = True,
         order: int | None = None,
+        resolution: float | None = None,
         sampler: Sampler | None = None,
         draws: int = 500,
         tune: int = 300,
@@ -96,6 +107,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.emission = emission
         self.sticky = sticky
         self.order = order
+        self.resolution = resolution
         self.sampler = sampler
         self.draws = draws
         self.tune = tune
@@ -109,6 +121,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
         """Sample from the posterior given X. `y` is ignored, as in all unsupervised estimators."""
         series = self._series(X, lengths, y=y, reset=True)
+        resolution = None if self.resolution is None else _checks.positive("resolution", self.resolution)
         model = model_for(np.concatenate(series), self.emission, self.sticky, self.order)
         self.emission_ = model.emission
         self.posterior_ = sample(
@@ -124,9 +137,14 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             cores=self.cores,
             progress=self.progress,
         )
+        self.posterior_.resolution = resolution
         summary = self.posterior_.summary()
         self.n_states_ = self._n_features_out = summary.n_states
+        self.n_states_probabilities_ = self.posterior_.n_states_probabilities()
         self.labels_ = summary.states
+        levels = self.posterior_.levels()
+        self.n_levels_, self.n_levels_probabilities_ = levels.n_levels, levels.n_levels_probabilities
+        self.level_of_state_, self.levels_ = levels.level_of_state, levels.segmentation
         self.startprob_, self.transmat_ = summary.initial, summary.transitions
         for name, by_draw in summary.parameters.items():
             values = np.nanmean(by_draw, axis=0)

@@ -32,6 +32,7 @@ class FitOptions:
     emission: str = "auto"
     order: int | None = None
     sticky: bool = True
+    resolution: float | None = None
     sampler: str = "particle-gibbs"
     particles: int | None = None
     seed: int = 0
@@ -50,6 +51,8 @@ class FitOptions:
             raise ValueError(f"--particles requires --sampler particle-gibbs, got --sampler {self.sampler}")
         if self.order is not None and self.emission not in ("autoregressive", "levels"):
             raise ValueError(f"--order requires --emission autoregressive or levels, got --emission {self.emission}")
+        if self.resolution is not None and not self.resolution > 0:
+            raise ValueError(f"--resolution must be positive, got {self.resolution}")
         if self.id is not None and self.id in self.column:
             raise ValueError(f"column {self.id} is given for both --column and --id; use it for only one of them")
 
@@ -80,6 +83,7 @@ TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys(("files", "column", "symbols"), STRINGS),
     **dict.fromkeys(("id", "delimiter", "emission", "sampler"), STRING),
     "sticky": (bool, "true or false"),
+    "resolution": ((int, float), "a number"),
     **dict.fromkeys(("order", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
     "init": ((int, str), 'a whole number or "auto"'),
 }
@@ -109,6 +113,12 @@ def write_toml(folder: Path, options: FitOptions, table: tables.Table) -> None:
     """Write the options to the run folder, with absolute paths and the symbols found in the data."""
     files = tuple(str(Path(file).resolve()) for file in options.files)
     _write_values(folder, asdict(replace(options, files=files, symbols=table.symbols)))
+
+
+def resolution_of(folder: Path) -> float | None:
+    """The --resolution of a run, None if it has none or is not of `ihmm fit`."""
+    value = read_run(folder).get("resolution")
+    return None if value is None else float(value)
 
 
 def read_run(folder: Path) -> dict[str, Any]:

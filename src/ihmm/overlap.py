@@ -107,6 +107,11 @@ def _compare(
     overlap[a, others] = overlap[others, a] = 0.5 * (from_a + from_others[others])
 
 
+def is_whole(y: Array) -> bool:
+    """Whether all values are whole numbers: symbols or counts."""
+    return y.dtype.kind in "iub" or bool(np.all(y[np.isfinite(y)] == np.floor(y[np.isfinite(y)])))
+
+
 def pairwise_overlap(density: FloatArray) -> FloatArray:
     """(K, K): overlap of the laws of all pairs of states."""
     n_states = len(density)
@@ -125,5 +130,4 @@ def least_overlap(y: Array) -> float:
     Levels of measurements that differ by less than ¾ of the noise are rarely more than drift. The probabilities of
     symbols have no noise of their own, and small differences in them matter.
     """
-    whole = y.dtype.kind in "iub" or bool(np.all(y[np.isfinite(y)] == np.floor(y[np.isfinite(y)])))
-    return 0.9 if whole else 0.7
+    return 0.9 if is_whole(y) else 0.7

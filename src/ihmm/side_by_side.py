@@ -70,7 +70,7 @@ def add_smoothed(lanes: Lanes, total: FloatArray, room: FloatArray) -> None:
     the way back.
     """
     n_steps = len(lanes.starts)
-    length = max(1, min(n_steps, len(room) // lanes.initial.size))
+    length = min(n_steps, len(room) // lanes.initial.size)
     parts = [slice(*ends) for ends in pairwise([*range(0, n_steps, length), n_steps])]
     before, current = [], np.empty_like(lanes.initial)  # the filter before each part
     for part in parts[:-1]:
@@ -113,7 +113,5 @@ def run_filter(
         relate_lanes(table, MIN_LOG_DENSITY, density[used], scale[used])
         exponentials(density[used])
         filtered = block[used] if out is None else out[begin - part.start :][used]
-        filter_lanes(
-            density[used], lanes.starts[steps], lanes.initial, lanes.rows, current, filtered, predictive[used]
-        )
+        filter_lanes(density[used], lanes.starts[steps], lanes.initial, lanes.rows, current, filtered, predictive[used])
         yield steps, filtered, np.log(predictive[used]) + scale[used]

@@ -27,7 +27,7 @@ from ihmm.emissions import (
     Poisson,
 )
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
-from ihmm.kernels import _jit, conditionals, counts, csmc, densities, draws, families, forward_backward, sticks
+from ihmm.kernels import compilation, conditionals, counts, csmc, densities, draws, families, forward_backward, sticks
 from ihmm.kernels.families.dispatch import CHOICE
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, PairGibbs, SplitMerge
@@ -87,12 +87,14 @@ def all_kernels():
     for module in kernel_modules():
         for function in vars(module).values():
             function = getattr(function, "py_func", function)
-            if inspect.isfunction(function) and function.__module__ == module.__name__ != _jit.__name__:
+            if inspect.isfunction(function) and function.__module__ == module.__name__:
                 yield function
 
 
 def kernel_modules():
     for info in pkgutil.walk_packages(ihmm.kernels.__path__, "ihmm.kernels."):
+        if "._" in info.name or info.name == compilation.__name__:  # about compilation, not compiled
+            continue
         yield importlib.import_module(info.name)
 
 

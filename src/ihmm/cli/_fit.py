@@ -75,6 +75,9 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     help="Order of an autoregressive emission (default 1) or of the noise of levels (0).",
 )
 @click.option("--sticky/--no-sticky", default=True, show_default=True, help="Model a bias towards self-transitions.")
+@click.option(
+    "--resolution", type=float, help="Means that differ by less than this are on one level; in the units of the data."
+)
 @click.option("--seed", type=NOT_NEGATIVE, help="Random seed; chosen at random and stored by default.")
 @click.option("--chains", type=POSITIVE, default=4, show_default=True, help="Number of independent chains.")
 @click.option("--draws", type=POSITIVE, default=1000, show_default=True, help="Draws to keep per chain.")
@@ -94,7 +97,11 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     show_default=True,
     help="Sampler of the state sequence.",
 )
-@click.option("--particles", type=click.IntRange(min=2), help="Number of particles of particle-gibbs; 10 by default.")
+@click.option(
+    "--particles",
+    type=click.IntRange(min=2),
+    help="N of particle-gibbs, the most states kept at a time step; 50 by default.",
+)
 @delimiter_option
 @click.option("--symbols", multiple=True, hidden=True)
 @cores_option
@@ -225,12 +232,14 @@ def _sample_to_the_end(sample: "Callable[[], Posterior]") -> "Posterior":
 def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json: bool) -> None:
     from ihmm import outputs
 
+    posterior.resolution = fit_options.resolution_of(run)
     summary = outputs.write_results(posterior, run, report=report)
     if as_json:
         click.echo(json.dumps({"run": str(run), **summary}))
         return
     click.echo(outputs.describe(posterior, run))
     checked = outputs.check(posterior)
-    click.echo(f"\n{checked}" if checked is not None else "\nConvergence not checked; pip install 'ihmm[arviz]'.")
+    not_checked = "The result was not checked; pip install 'ihmm[arviz]'."
+    click.echo(f"\n{checked.text(str(run)) if checked is not None else not_checked}")
     files = sorted(path.name for path in run.iterdir() if path.suffix in (".json", ".csv", ".toml", ".html"))
     click.echo(f"\nFiles in {run}: {', '.join(files)}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ihmm
+from ihmm import fit_options
 
 if TYPE_CHECKING:
     from ihmm.posterior import Posterior
@@ -27,7 +28,9 @@ def next_folder(name: str) -> Path:
 
 def load(run: Path) -> "Posterior":
     with warnings_on_stderr():
-        return ihmm.Posterior.load(run)
+        posterior = ihmm.Posterior.load(run)
+    posterior.resolution = fit_options.resolution_of(run)
+    return posterior
 
 
 @contextmanager

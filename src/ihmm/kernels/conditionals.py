@@ -91,8 +91,8 @@ def draw_tables(stream, counts, measure):
 def add_self_tables(stream, tables, counts, beta, concentration):
     """Tables of the self-transitions that were wanted before each departure, and not made.
 
-    n departures from j have probability ∝ Γ(A)/Γ(A+n), A = c(1−β_j): β_j alone is not a power. With r ~ Beta(A, n) it is
-    r^A = r^c e^{λβ_j}, λ = −c log r, and with m ~ Poisson(λβ_j) it becomes a power: m more tables of state j. m has the
+    n departures from j have probability ∝ Γ(A)/Γ(A+n), A = c(1−β_j), not a power of β_j. With r ~ Beta(A, n) it
+    is r^A = r^c e^{λβ_j}, λ = −c log r, and with m ~ Poisson(λβ_j) it becomes one: m more tables of state j. m has the
     law of the tables of n geometric numbers of self-transitions, P(g) = π_jj^g (1 − π_jj), summed over these and π_jj.
     """
     for j in range(tables.shape[1]):
@@ -135,7 +135,8 @@ def column_sums(tables):
 @jit
 def draw_masses(stream, priors, counts, beta, concentration, stickiness, no_self=False):
     """c and ρ given the counts and β, by slice sampling of log c, then of logit ρ; fixed quantities are unchanged."""
-    point = np.array([math.log(concentration), math.log(max(stickiness, FLOOR)) - math.log1p(-stickiness)])
+    point = np.empty(2)
+    point[0], point[1] = math.log(concentration), math.log(max(stickiness, FLOOR)) - math.log1p(-stickiness)
     if priors.concentration_shape > 0.0:
         slice_along(stream, priors, counts, beta, point, 0, no_self)
         concentration = math.exp(point[0])
@@ -205,7 +206,9 @@ def draw_gamma(stream, priors, served, gamma):
 
     Every visited state was first entered through β, so all K columns have a table.
     """
-    n_tables = served.sum()
+    n_tables = 0
+    for k in range(len(served)):
+        n_tables += served[k]
     shape = priors.gamma_shape + len(served)
     rate = priors.gamma_rate - log_beta(stream, gamma + 1.0, float(n_tables))
     if priors.n_total < ENDLESS:
@@ -225,7 +228,8 @@ def draw_beta(stream, n_total, served, gamma):
     n_states = len(served)
     beta = np.empty(n_states + 1)
     if gamma == math.inf:  # equal weights
-        beta[:n_states] = 1.0 / n_total
+        for k in range(n_states):
+            beta[k] = 1.0 / n_total
         beta[n_states] = max(1.0 - n_states / n_total, FLOOR)
         return beta
     each = 0.0 if n_total == ENDLESS else gamma / n_total

@@ -43,8 +43,8 @@ def write(
 ) -> Path:
     """Write the report to a file and return its path. An existing file is replaced.
 
-    The report has the number of states, the convergence diagnostics, a zoomable figure of the series and its states,
-    tables and figures of the states, and the settings of the run.
+    The report has the levels and their kinetic states, the verdict and what it rests on, a zoomable figure of the
+    series and its states, tables and figures of the states, and the settings of the run.
 
     Parameters
     ----------
@@ -82,6 +82,7 @@ def render(
         headline=_text.headline(posterior),
         check=_text.check(posterior),
         facts=_text.facts(posterior),
+        levels=_text.levels(posterior),
         states=_text.states(posterior, columns),
         transitions=_text.transitions(posterior),
         settings=_text.settings(posterior, settings or {}),
