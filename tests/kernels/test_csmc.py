@@ -20,6 +20,8 @@ from reference import csmc as twin
 from reference.problems import THREE_STATES, THRESHOLDS, TWO_STATES, chain_of, passes
 from reference.verdicts import assert_frequencies, assert_mean, assert_same_frequencies, count_outcomes
 
+pytestmark = pytest.mark.bounds
+
 
 def pass_law(chain, reference, n_particles, ancestor_sampling=True):
     return twin.law_of(lambda choose: twin.one_pass(choose, chain, reference, n_particles, ancestor_sampling))

@@ -16,6 +16,8 @@ from reference.csmc import chooser, law_of, path_law
 from reference.problems import THREE_STATES, THRESHOLDS, TWO_STATES, chain_of, passes
 from reference.verdicts import assert_frequencies, assert_same_frequencies, count_outcomes
 
+pytestmark = pytest.mark.bounds
+
 Thinned = partial(ParticleGibbs, resampling="systematic")
 
 
