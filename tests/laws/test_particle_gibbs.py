@@ -36,8 +36,18 @@ def test_any_threshold_with_and_without_ancestor_sampling_is_exact(threshold, an
     assert result.p_value > ALARM, result
 
 
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-@pytest.mark.parametrize("settings", [{}, {"proposal": "prior"}, {"threshold": 0.3, "ancestor_sampling": False}])
+# Every size of block with the usual settings; others with a block that ends within the series, and with single steps
+@pytest.mark.parametrize(
+    ("block_size", "settings"),
+    [
+        (1, {}),
+        (2, {}),
+        (3, {}),
+        (1, {"proposal": "prior"}),
+        (3, {"proposal": "prior"}),
+        (2, {"threshold": 0.3, "ancestor_sampling": False}),
+    ],
+)
 def test_blocks_of_any_size_are_exact(block_size, settings):
     emission, series = EMISSIONS["normal-mean"]
     sampler = ihmm.ParticleGibbs(3, block_size=block_size, **settings)

@@ -61,8 +61,11 @@ def test_any_threshold_is_exact(threshold, n_particles):
     assert result.p_value > ALARM, result
 
 
-@pytest.mark.parametrize("block_size", [1, 2, 3])
-@pytest.mark.parametrize("settings", [{}, {"proposal": "prior"}, {"threshold": 0.3}])
+# Every size of block with the usual settings; others with a block that ends within the series, and with single steps
+@pytest.mark.parametrize(
+    ("block_size", "settings"),
+    [(1, {}), (2, {}), (3, {}), (1, {"proposal": "prior"}), (3, {"proposal": "prior"}), (2, {"threshold": 0.3})],
+)
 def test_blocks_of_any_size_are_exact(block_size, settings):
     emission, series = EMISSIONS["normal-mean"]
     sampler = Thinned(3, block_size=block_size, **settings)
