@@ -13,8 +13,8 @@ help:  ## List the targets
 demo: $(VENV)/.demo  ## Run the demonstration
 	@$(BIN)/ihmm demo
 
-# Two tiers, timed on two idle cores with compiled kernels in the cache: `check` is for every change, under 2 minutes;
-# `test` is everything, under 12. CONTRIBUTING.md says what belongs where.
+# Two tiers: `check` is for every change and should stay under 2 minutes on two idle cores with compiled kernels in the
+# cache, `test` is everything and should stay under 12. CONTRIBUTING.md says what belongs where.
 check: lint  ## Check style, types and imports, then run the fast tests
 	@$(PYTEST) -m "not law and not slow and not cluster"
 
@@ -53,6 +53,7 @@ bench: $(VENV)/.dev  ## Time the samplers
 	@$(BIN)/python benchmarks/samplers.py
 	@$(BIN)/python benchmarks/emissions.py
 	@$(BIN)/python benchmarks/scale.py
+	@$(BIN)/python benchmarks/predictions.py
 
 # Other libraries are installed in build/peers, each in its own environment; delete the folder to get newer versions.
 peers: $(VENV)/.dev  ## Compare with other libraries and write the page with the results
