@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 PYTEST := $(BIN)/pytest --quiet -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test bounds lint format docs paper bench peers coverage clean
+.PHONY: help demo check test fuzz bounds lint format docs paper bench peers coverage clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,11 @@ bounds: $(VENV)/.dev  ## Run the tests of kernels and extreme inputs with array 
 	@echo "Running the kernel tests with array bounds checks"
 	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(PYTEST) -m "bounds and not law" \
 		tests/test_extremes.py tests/kernels
+
+# The number of examples of each of the tests.
+FUZZ ?= 20000
+fuzz: $(VENV)/.dev  ## Try random input of every kind, for hours
+	@IHMM_FUZZ=$(FUZZ) $(PYTEST) tests/test_fuzz.py
 
 lint: $(VENV)/.dev  ## Check style, types and imports
 	@$(BIN)/ruff check --quiet

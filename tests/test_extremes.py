@@ -104,9 +104,8 @@ OTHER_SAMPLERS = {
     "DirectAssignment": (ihmm.DirectAssignment(), ihmm.HDPPrior()),
     "Blocked": (ihmm.Blocked(), ihmm.FinitePrior(n_states=8)),
     "ParticleGibbs of a finite model": (ihmm.ParticleGibbs(), ihmm.FinitePrior(n_states=8)),
-    "systematic": (ihmm.ParticleGibbs(resampling="systematic"), ihmm.HDPPrior()),
-    "systematic, prior": (ihmm.ParticleGibbs(proposal="prior", resampling="systematic"), ihmm.HDPPrior()),
-    "systematic of a finite model": (ihmm.ParticleGibbs(resampling="systematic"), ihmm.FinitePrior(n_states=8)),
+    "multinomial": (ihmm.ParticleGibbs(10, resampling="multinomial"), ihmm.HDPPrior()),
+    "multinomial, prior": (ihmm.ParticleGibbs(10, "prior", resampling="multinomial"), ihmm.HDPPrior()),
 }
 
 
@@ -236,6 +235,18 @@ def test_priors_of_counts_may_be_narrow_or_wide(emission):
 @ALL_EMISSIONS
 def test_concentrations_may_be_tiny_or_huge(emission, y, gamma, concentration, proposal):
     draw_some(emission, y, proposal, ihmm.HDPPrior(gamma, concentration), draws=2, tune=0, chains=1)
+
+
+SAMPLERS_OF_ANY_GAMMA = [ihmm.ParticleGibbs(), ihmm.ParticleGibbs(resampling="systematic"), ihmm.Beam()]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS_OF_ANY_GAMMA, ids=["multinomial", "systematic", "beam"])
+def test_a_gamma_that_calls_for_too_many_states_is_refused(sampler):
+    y = np.random.default_rng(0).normal(size=40)
+    settings = {"sampler": sampler, "draws": 3, "tune": 0, "chains": 1, "seed": 1, "progress": False}
+    ihmm.sample(ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(gamma=ihmm.GammaPrior(1, 1e-10))), y, **settings)
+    with pytest.raises(ValueError, match="call for more states than fit into memory"):
+        ihmm.sample(ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(gamma=1e12)), y, **settings)
 
 
 @PROPOSALS

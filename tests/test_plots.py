@@ -204,7 +204,7 @@ def test_an_overview_of_any_posterior_can_be_saved_as_pdf(case, request, tmp_pat
     figure = plots.overview(request.getfixturevalue(case))
     figure.savefig(tmp_path / "page.pdf")
     assert [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")] == [
-        "States", "Observations by state", "Transitions", "Dwell times", "Number of states",
+        "Levels", "Observations by state", "Transitions", "Dwell times", "Number of levels",
         "Number of states by sweep", "Joint log-likelihood by sweep",
     ]  # fmt: skip
 

@@ -3,8 +3,9 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ihmm import _checks
@@ -15,7 +16,7 @@ from ihmm.model import model_for
 from ihmm.posterior import Posterior
 from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_from, viterbi
 from ihmm.samplers import Sampler
-from ihmm.sequences import as_array
+from ihmm.sequences import Sequences, as_array, column_names, match_columns
 
 TINY = 1e-300  # keeps state probabilities positive
 HMMLEARN_NAMES = {"mean": "means_", "probs": "emissionprob_", "rate": "lambdas_"}
@@ -29,15 +30,19 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     emission
         ``"auto"`` chooses from the data: normal for fractional values or several columns, categorical for integers from
         0 to 9, Poisson for larger counts. Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"``
-        (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics), ``"student-t"``
-        (outliers), ``"von-mises"`` (angles) or ``"mixture"`` (a mixture of normals in each state), each with a weakly
-        informative prior on the scale of the data. Or an emission with a prior of your choice, such as
-        ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for columns of different types.
+        (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics), ``"levels"``
+        (levels in noise that the states share), ``"student-t"`` (outliers), ``"von-mises"`` (angles) or ``"mixture"``
+        (a mixture of normals in each state), each with a weakly informative prior on the scale of the data. Or an
+        emission with a prior of your choice, such as ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for
+        columns of different types.
     sticky
         Whether self-transitions have extra prior mass: True infers the stickiness ρ, False sets it to 0, a number in
         [0, 1) fixes it.
     order
-        Number of lags of ``"autoregressive"``.
+        Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
+    resolution
+        Differences in level that do not matter, in the units of X: states whose means differ by less are on one level.
+        By default only the overlap of the emission laws decides.
     sampler
         How state sequences are sampled; ``ihmm.ParticleGibbs()`` if None.
     draws, tune, chains, init, thin, cores, progress
@@ -48,11 +53,18 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     Attributes
     ----------
     posterior_
-        The draws, an `ihmm.Posterior`. `posterior_.summary()` has intervals, `posterior_.check()` convergence
-        diagnostics.
-    n_states_
+        The draws, an `ihmm.Posterior`. `posterior_.levels()` and `posterior_.summary()` have intervals,
+        `posterior_.check()` says whether they can be trusted.
+    n_levels_, n_levels_probabilities_
+        Number of levels: states that emit the same, and differ in their dynamics only, are on one level. And the
+        posterior probability of each number.
+    level_of_state_
+        (n_states,): the level of each state. Levels of one column are numbered by their mean, from the lowest.
+    levels_
+        (n_samples,): segmentation of the training data by level, ``level_of_state_[labels_]``.
+    n_states_, n_states_probabilities_
         Number of states of the segmentation that agrees best with the draws. States are numbered from the most to the
-        least used, in all methods and attributes.
+        least used, in all methods and attributes. And the posterior probability of each number of states visited.
     labels_
         (n_samples,): this segmentation of the training data.
     startprob_, transmat_
@@ -80,7 +92,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         emission: str | Emission = "auto",
         *,
         sticky: bool | float = True,
-        order: int = 1,
+        order: int | None = None,
+        resolution: float | None = None,
         sampler: Sampler | None = None,
         draws: int = 500,
         tune: int = 300,
@@ -94,6 +107,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.emission = emission
         self.sticky = sticky
         self.order = order
+        self.resolution = resolution
         self.sampler = sampler
         self.draws = draws
         self.tune = tune
@@ -107,11 +121,12 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
         """Sample from the posterior given X. `y` is ignored, as in all unsupervised estimators."""
         series = self._series(X, lengths, y=y, reset=True)
+        resolution = None if self.resolution is None else _checks.positive("resolution", self.resolution)
         model = model_for(np.concatenate(series), self.emission, self.sticky, self.order)
         self.emission_ = model.emission
         self.posterior_ = sample(
             model,
-            series,
+            Sequences.of(series, columns=getattr(self, "feature_names_in_", None)),
             sampler=self.sampler,
             draws=self.draws,
             tune=self.tune,
@@ -122,9 +137,14 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             cores=self.cores,
             progress=self.progress,
         )
+        self.posterior_.resolution = resolution
         summary = self.posterior_.summary()
         self.n_states_ = self._n_features_out = summary.n_states
+        self.n_states_probabilities_ = self.posterior_.n_states_probabilities()
         self.labels_ = summary.states
+        levels = self.posterior_.levels()
+        self.n_levels_, self.n_levels_probabilities_ = levels.n_levels, levels.n_levels_probabilities
+        self.level_of_state_, self.levels_ = levels.level_of_state, levels.segmentation
         self.startprob_, self.transmat_ = summary.initial, summary.transitions
         for name, by_draw in summary.parameters.items():
             values = np.nanmean(by_draw, axis=0)
@@ -195,7 +215,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         if _is_list_of_series(X):
             if lengths is not None:
                 raise ValueError("lengths apply to concatenated series, but X is a list of series")
-            return [self._validate(part, reset=reset and i == 0) for i, part in enumerate(X)]
+            parts, _ = match_columns(X)
+            return [self._validate(part, reset=reset and i == 0) for i, part in enumerate(parts)]
         if y is not None and _n_dimensions(X) == 1 and reset:
             raise ValueError("X must be 2-D if y is given, as elsewhere in scikit-learn: reshape it to (-1, 1)")
         values = self._validate(X, reset=reset)
@@ -204,15 +225,29 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     def _validate(self, X: Any, *, reset: bool) -> Array:
         """One series as (T, D), NaN where missing, with the columns of the fit."""
+        values: Any = X if issparse(X) else _numbers(X)  # scikit-learn refuses sparse matrices
         if _n_dimensions(X) == 1 and (reset or self.n_features_in_ == 1):
-            X = as_array(X).reshape(-1, 1)
-        values: Array = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
-        return values
+            X = values = values.reshape(-1, 1)
+        checked: Array = check_array(values, ensure_all_finite="allow-nan", estimator=self, input_name="X")
+        names = X if column_names(X) is not None else checked
+        validate_data(self, names, reset=reset, skip_check_array=True)  # names and number of columns
+        return checked
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _numbers(X: Any) -> Array:
+    """X as an array; dates, texts and other objects are refused."""
+    values = as_array(X)
+    if values.dtype.kind in "mMO":
+        try:
+            values.astype(object).astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise TypeError(f"X must contain numbers, got dtype {values.dtype}: {error}") from error
+    return values
 
 
 def _is_list_of_series(X: Any) -> bool:

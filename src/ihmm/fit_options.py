@@ -1,5 +1,6 @@
 """Options of `ihmm fit`, and the TOML file that stores them in the run folder."""
 
+import hashlib
 import json
 import tomllib
 from dataclasses import asdict, dataclass, replace
@@ -7,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ihmm
-from ihmm import tables
+from ihmm import _checks, tables
+from ihmm.store.archive import write_atomically
 
 if TYPE_CHECKING:
     from ihmm.model import Model
     from ihmm.samplers import Sampler
 
 FILE_NAME = "settings.toml"
+DIGEST = "# SHA-256 of the lines below: "
 SAMPLERS = ("particle-gibbs", "beam", "direct-assignment")
 
 
@@ -29,6 +32,7 @@ class FitOptions:
     emission: str = "auto"
     order: int | None = None
     sticky: bool = True
+    resolution: float | None = None
     sampler: str = "particle-gibbs"
     particles: int | None = None
     seed: int = 0
@@ -41,10 +45,14 @@ class FitOptions:
     def __post_init__(self) -> None:
         if not self.files:
             raise ValueError("no input file; name one on the command line or in the --config file")
+        for text in (*self.files, *self.column, *filter(None, (self.id, self.delimiter))):
+            _checks.utf8(text)
         if self.particles is not None and self.sampler != "particle-gibbs":
             raise ValueError(f"--particles requires --sampler particle-gibbs, got --sampler {self.sampler}")
-        if self.order is not None and self.emission != "autoregressive":
-            raise ValueError(f"--order requires --emission autoregressive, got --emission {self.emission}")
+        if self.order is not None and self.emission not in ("autoregressive", "levels"):
+            raise ValueError(f"--order requires --emission autoregressive or levels, got --emission {self.emission}")
+        if self.resolution is not None and not self.resolution > 0:
+            raise ValueError(f"--resolution must be positive, got {self.resolution}")
         if self.id is not None and self.id in self.column:
             raise ValueError(f"column {self.id} is given for both --column and --id; use it for only one of them")
 
@@ -62,7 +70,7 @@ class FitOptions:
         from ihmm.model import model_for
 
         emission = ihmm.Categorical(n_symbols=max(len(table.symbols), 2)) if table.symbols else self.emission
-        return model_for(table.values, emission, self.sticky, 1 if self.order is None else self.order)
+        return model_for(table.values, emission, self.sticky, self.order)
 
     def make_sampler(self) -> "Sampler":
         if self.sampler == "particle-gibbs":
@@ -75,6 +83,7 @@ TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys(("files", "column", "symbols"), STRINGS),
     **dict.fromkeys(("id", "delimiter", "emission", "sampler"), STRING),
     "sticky": (bool, "true or false"),
+    "resolution": ((int, float), "a number"),
     **dict.fromkeys(("order", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
     "init": ((int, str), 'a whole number or "auto"'),
 }
@@ -106,17 +115,44 @@ def write_toml(folder: Path, options: FitOptions, table: tables.Table) -> None:
     _write_values(folder, asdict(replace(options, files=files, symbols=table.symbols)))
 
 
+def resolution_of(folder: Path) -> float | None:
+    """The --resolution of a run, None if it has none or is not of `ihmm fit`."""
+    value = read_run(folder).get("resolution")
+    return None if value is None else float(value)
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """The options that a run was made with; empty if it has none. They must be as `ihmm fit` wrote them."""
+    path = folder / FILE_NAME
+    if not path.exists():
+        return {}
+    values = read_toml(path)
+    _, _, sealed = path.read_text("utf-8").partition(DIGEST)
+    digest, _, content = sealed.partition("\n")
+    if sealed and digest != _digest(content):
+        raise ValueError(
+            f"{path} was changed after the run was made: it does not match its checksum; restore it, or delete it and "
+            "give the options that are needed"
+        )
+    return values
+
+
 def update_draws(folder: Path, draws: int) -> None:
     """Set the number of draws in the TOML file of a run, if it has one."""
-    if (folder / FILE_NAME).exists():
-        _write_values(folder, read_toml(folder / FILE_NAME) | {"draws": draws})
+    if options := read_run(folder):
+        _write_values(folder, options | {"draws": draws})
 
 
 def _write_values(folder: Path, values: dict[str, Any]) -> None:
     # Strings, numbers and lists have the same notation in JSON and in TOML.
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items() if _is_set(value)]
-    comment = f"# To repeat this run: ihmm fit --config {FILE_NAME} --out OTHER"
-    (folder / FILE_NAME).write_text("\n".join([comment, *lines, ""]), "utf-8")
+    content = "\n".join([*lines, ""]).replace("\x7f", "\\u007f")  # which TOML has only in this notation
+    comment = f"# To repeat this run: ihmm fit --config {FILE_NAME} --out OTHER\n{DIGEST}{_digest(content)}\n"
+    write_atomically(folder / FILE_NAME, (comment + content).encode())
+
+
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _is_set(value: Any) -> bool:

@@ -17,18 +17,22 @@ from ihmm._threads import in_threads
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm._waiting import with_progress
 from ihmm.data import Data
+from ihmm.durations import Omega
 from ihmm.emissions import DPMixture
 from ihmm.emissions._angles import circular_mean, unwrap
 from ihmm.emissions._parameters import join, take
-from ihmm.emissions._protocol import Emission, complete, provides, sample_new
+from ihmm.emissions._protocol import Emission, complete, has_past, provides, sample_new
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
+from ihmm.kernels.segment_chain import SegmentChain, decode_segments, filter_segments, smooth_segments, walk_segments
 from ihmm.kernels.side_by_side import add_filtered_lanes
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.samplers._base import sequence_starts
 from ihmm.samplers._densities import densities
+from ihmm.segment_chain import build_chain, log_densities_of_nodes, node_of
 from ihmm.side_by_side import Chain, Lanes, add_filtered, add_smoothed, log_predictive, side_by_side
-from ihmm.sticks import extend_phi, open_below
+from ihmm.sticks import extend_omega, extend_phi, open_below
+from ihmm.trajectory import runs
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -62,6 +66,7 @@ class FiniteHMM(NamedTuple):
     phi: Phi
     open_ended: bool
     label: IntArray  # (L,): as `LabelledDraw.label`, UNSEEN for new states
+    omega: Omega | None = None  # of all L states, if the model has durations; `rows` then say who follows whom
 
 
 def finite_hmm(model: Model, item: LabelledDraw) -> FiniteHMM:
@@ -81,10 +86,16 @@ def finite_hmm(model: Model, item: LabelledDraw) -> FiniteHMM:
         last = (1 - draw.hyper.stickiness) * beta / beta.sum()
         last[-1] += draw.hyper.stickiness
         rows = np.vstack([np.hstack([rows, rest]), last])
+    omega = None
+    if model.duration is not None:
+        rows[np.arange(1, n_states + 1), np.arange(n_states)] = 0.0  # no state follows itself
+        omega_key = np.random.default_rng([*seed, 3]).integers(0, 2**63, dtype=np.uint64)
+        omega = extend_omega(model.duration, omega_key, draw.durations, rows.shape[1])
+        omega = take(omega, slice(rows.shape[1]))
     rows = rows / rows.sum(axis=1, keepdims=True)
     labels = np.full(rows.shape[1], UNSEEN)
     labels[: len(label)] = label
-    return FiniteHMM(rows[0], np.ascontiguousarray(rows[1:]), phi, not finite, labels)
+    return FiniteHMM(rows[0], np.ascontiguousarray(rows[1:]), phi, not finite, labels, omega)
 
 
 def log_densities(model: Model, data: Data, hmm: FiniteHMM, steps: slice = slice(None)) -> FloatArray:
@@ -98,14 +109,48 @@ def log_densities(model: Model, data: Data, hmm: FiniteHMM, steps: slice = slice
     return table.T
 
 
+def chain_over_ages(model: Model, data: Data, hmm: FiniteHMM) -> tuple[SegmentChain, FloatArray]:
+    """The chain over states and ages, and the log densities that it reads."""
+    n_steps = int(data.lengths.max())
+    chain, remembered = build_chain(model, hmm.initial, hmm.rows, hmm.omega, n_steps, hmm.open_ended)
+    settled = log_densities(model, data, hmm)
+    return chain, log_densities_of_nodes(model, data, settled, hmm.phi, remembered)
+
+
+def run_segment_filter(
+    model: Model, data: Data, hmm: FiniteHMM
+) -> tuple[SegmentChain, FloatArray, FloatArray, FloatArray]:
+    """The chain, what `run_filter` returns, and the probabilities of the nodes at the end of every sequence."""
+    chain, table = chain_over_ages(model, data, hmm)
+    filtered, by_step = np.empty((len(table), len(hmm.initial))), np.empty(len(table))
+    ends = np.empty((len(data.lengths), len(chain.state)))
+    filter_segments(chain, table, sequence_starts(data.offsets), filtered, by_step, ends)
+    return chain, filtered, by_step, ends
+
+
 def run_filter(model: Model, data: Data, hmm: FiniteHMM) -> tuple[FloatArray, FloatArray]:
     """p(s_t = k | y_1 … y_t), shape (T, L), and log p(y_t | y_1 … y_{t−1}), shape (T,)."""
+    if model.duration is not None:
+        return run_segment_filter(model, data, hmm)[1:3]
     by_state = np.ascontiguousarray(log_densities(model, data, hmm).T)
     top = by_state.max(axis=0)
     density = densities(by_state, top)
     filtered, log_predictive = np.empty_like(density), np.empty(len(top))
     filter_forward(density, sequence_starts(data.offsets), hmm.initial, hmm.rows, filtered, log_predictive)
     return filtered, log_predictive + top
+
+
+def run_smoother(model: Model, data: Data, hmm: FiniteHMM) -> FloatArray:
+    """p(s_t = k | y), shape (T, L)."""
+    sequence = sequence_starts(data.offsets)
+    if model.duration is None:
+        probabilities, _ = run_filter(model, data, hmm)
+        smooth(probabilities, sequence, hmm.rows)
+        return probabilities
+    chain, table = chain_over_ages(model, data, hmm)
+    probabilities = np.empty((len(table), len(hmm.initial)))
+    smooth_segments(chain, table, sequence, probabilities)
+    return probabilities
 
 
 # Averages over the draws
@@ -136,9 +181,7 @@ def state_probabilities(
         total, room = np.zeros((len(data.y), n_labels + 1)), np.empty(STORED_CELLS)
         for _, batch in batches(model, data, part):
             if not isinstance(batch, Lanes):
-                probabilities, _ = run_filter(model, data, batch)
-                if not causal:
-                    smooth(probabilities, sequence_starts(data.offsets), batch.rows)
+                probabilities = run_filter(model, data, batch)[0] if causal else run_smoother(model, data, batch)
                 add_filtered_lanes(probabilities[:, :, None], batch.label[:, None], total)
             elif causal:
                 add_filtered(batch, total)
@@ -158,13 +201,14 @@ def parts_of(items: Sequence[LabelledDraw]) -> list[Sequence[LabelledDraw]]:
 def batches(
     model: Model, data: Data, items: Sequence[LabelledDraw]
 ) -> Iterator[tuple[IntArray | int, Lanes | FiniteHMM]]:
-    """Draws with few states side by side, similar numbers of states together, and the others one by one; with their
-    indices."""
+    """Draws with few states side by side, similar numbers of states together, and the others, and those of models with
+    durations, one by one; with their indices."""
     hmms = [finite_hmm(model, item) for item in items]
+    most = MAX_STATES_IN_LANES if model.duration is None else 0
     starts = sequence_starts(data.offsets) >= 0
-    for where in groups([len(hmm.initial) for hmm in hmms]):
+    for where in groups([len(hmm.initial) for hmm in hmms], most):
         chosen = [hmms[i] for i in where]
-        if len(chosen[0].initial) > MAX_STATES_IN_LANES:
+        if len(chosen[0].initial) > most:
             yield where[0], chosen[0]
             continue
 
@@ -175,13 +219,13 @@ def batches(
         yield np.array(where), side_by_side(chains, log_density, starts)
 
 
-def groups(sizes: Sequence[int]) -> list[list[int]]:
+def groups(sizes: Sequence[int], most: int) -> list[list[int]]:
     """Indices of draws that are put side by side, given their numbers of states: as many as there are lanes, with at
-    most an eighth more states in one than in another, or a single one with many states."""
+    most an eighth more states in one than in another, or a single one with more than `most` states."""
     found: list[list[int]] = []
     for i in np.argsort(sizes, kind="stable").tolist():
         fits = found and len(found[-1]) < LANES and 8 * sizes[i] <= 9 * sizes[found[-1][0]]
-        if fits and sizes[i] <= MAX_STATES_IN_LANES:
+        if fits and sizes[i] <= most:
             found[-1].append(i)
         else:
             found.append([i])
@@ -193,7 +237,11 @@ def decode(model: Model, data: Data, items: Sequence[LabelledDraw]) -> IntArray:
 
     def one_draw(item: LabelledDraw) -> IntArray:
         hmm = finite_hmm(model, item)
-        return hmm.label[viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)[0]]
+        if model.duration is None:
+            return hmm.label[viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)[0]]
+        states = np.empty(len(data.y), np.int64)
+        decode_segments(*chain_over_ages(model, data, hmm), sequence_starts(data.offsets), states)
+        return hmm.label[states]
 
     return np.array(list(shared_out(one_draw, items)))
 
@@ -279,6 +327,8 @@ def forecast(
 
     def one_draw(item: LabelledDraw) -> list[tuple[Array, IntArray]]:
         hmm = finite_hmm(model, item)
+        if model.duration is not None:
+            return continue_segments(model, known, hmm, item, steps, pasts, fitted=data is None)
         if data is None:
             first = hmm.rows[item.draw.states[fitted.offsets[1:] - 1]]
         else:
@@ -304,13 +354,47 @@ def simulate_from(
     n_states = len(hmm.initial)
     states = np.empty(steps, np.int64)
     walk(n_states, np.cumsum(np.vstack([hmm.rows, first]), axis=1), rng.random(steps), states)
+    return observe_states(rng, model, hmm, states, past)
+
+
+def continue_segments(
+    model: Model, data: Data, hmm: FiniteHMM, item: LabelledDraw, steps: int, pasts: list[Array], fitted: bool
+) -> list[tuple[Array, IntArray]]:
+    """Simulate the continuation of every sequence from the age that its last segment has."""
+    rng = np.random.default_rng([*item.seed, 1])
+    if fitted:
+        n_steps = int(data.lengths.max()) + steps
+        chain, _ = build_chain(model, hmm.initial, hmm.rows, hmm.omega, n_steps, hmm.open_ended)
+        length, state, censored = runs(item.draw.states, data.offsets)
+        ends = np.zeros((len(pasts), len(chain.state)))
+        for i, (d, k) in enumerate(zip(length[censored], state[censored], strict=True)):
+            ends[i, node_of(chain, int(k), int(d))] = 1.0
+    else:
+        chain, _, _, ends = run_segment_filter(model, data, hmm)
+    out = []
+    for nodes, past in zip(ends, pasts, strict=True):
+        states = np.empty(steps + 1, np.int64)
+        walk_segments(chain, nodes, rng.integers(0, 2**63, dtype=np.uint64), states)
+        out.append(observe_states(rng, model, hmm, states[1:], past, states[0]))
+    return out
+
+
+def observe_states(
+    rng: np.random.Generator, model: Model, hmm: FiniteHMM, states: IntArray, past: Array | None, before: int = -1
+) -> tuple[Array, IntArray]:
+    """Simulate observations of these states, the first of which follows the state `before`; also returns labels."""
+    n_states = len(hmm.initial)
     labels, phi = hmm.label[states], hmm.phi
     if hmm.open_ended:  # every visit to the remainder is to a new state
         visits = np.flatnonzero(states == n_states - 1)
         if visits.size:
-            phi = join(phi, sample_new(model.emission, rng, visits.size, phi))
-            states[visits] += np.arange(visits.size)
-    history = (past,) if provides(model.emission, "with_past") else ()
+            # with durations, a visit lasts for a segment
+            is_new = np.append(True, np.diff(visits) > 1) if model.duration is not None else np.ones(visits.size, bool)
+            phi = join(phi, sample_new(model.emission, rng, int(is_new.sum()), phi))
+            states[visits] += np.cumsum(is_new) - 1
+    history = (past,) if has_past(model.emission) else ()
+    if model.memory > 0 and before >= 0:
+        history = (past, np.full(model.memory, before))
     return model.emission.sample_observations(rng, states, phi, *history), labels
 
 
@@ -334,7 +418,7 @@ def impute(model: Model, data: Data, items: Iterable[LabelledDraw]) -> Imputed:
     missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
     partly = np.asarray(np.isnan(data.y.reshape(len(data.y), -1)).any(axis=1)) & ~missing
     steps = np.flatnonzero(missing | partly)
-    if steps.size and provides(model.emission, "with_past"):
+    if steps.size and has_past(model.emission):
         raise ValueError(
             f"{type(model.emission).__name__} cannot impute missing values ({steps.size} steps have some): they "
             "depend on the observations before and after them, but the model drops the history at a gap"

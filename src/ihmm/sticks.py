@@ -3,6 +3,7 @@
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.durations import Duration, Omega
 from ihmm.emissions._parameters import join, size
 from ihmm.emissions._protocol import Emission, sample_new
 from ihmm.kernels import counts
@@ -13,6 +14,7 @@ from ihmm.model import Draw, Prior
 from ihmm.priors import FinitePrior
 
 SPARE = 16  # minimum number of states, rows and columns that fit before the arrays must grow
+MAX_STATES, MAX_CELLS = 2**21, 2**26  # of θ: at most about 1 GB
 MIN_PHI_BATCH = 16  # new states whose φ is drawn together
 
 
@@ -93,6 +95,11 @@ def grow(sticks: Sticks) -> Sticks:
 
 def resize(sticks: Sticks, states: int, rows: int, columns: int) -> Sticks:
     """The same θ in arrays of the given sizes."""
+    if states > MAX_STATES or rows * columns > MAX_CELLS:
+        raise ValueError(
+            f"γ = {sticks.gamma:g} and c = {sticks.alpha + sticks.kappa:g} call for more states than fit into memory "
+            f"({sticks.size[0]} so far); use a smaller gamma, or a GammaPrior with a larger rate"
+        )
     used_states, used_rows, _ = map(slice, sticks.size.tolist())
     used_cells = used_rows, slice(n_columns(sticks))
 
@@ -138,6 +145,14 @@ def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> P
     while (known := size(phi)) < n_states:
         phi = join(phi, sample_new(emission, np.random.default_rng([int(key), known]), max(known, MIN_PHI_BATCH), phi))
     return phi
+
+
+def extend_omega(duration: Duration, key: np.uint64, omega: Omega, n_states: int) -> Omega:
+    """The same for the parameters of durations."""
+    while (known := size(omega)) < n_states:
+        rng = np.random.default_rng([int(key), known])
+        omega = join(omega, duration.sample_prior(rng, max(known, MIN_PHI_BATCH)))
+    return omega
 
 
 def new_stream(rng: np.random.Generator) -> Array:
