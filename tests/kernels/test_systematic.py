@@ -14,6 +14,8 @@ from reference.csmc import chooser, law_of, path_law
 from reference.problems import THREE_STATES, THRESHOLDS, TWO_STATES, chain_of, passes
 from reference.verdicts import assert_frequencies, assert_same_frequencies, count_outcomes
 
+pytestmark = pytest.mark.bounds
+
 
 def pass_law(chain, reference, n_particles):
     return law_of(lambda choose: twin.one_pass(choose, chain, reference, n_particles))
