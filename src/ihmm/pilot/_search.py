@@ -10,7 +10,7 @@ from ihmm.pilot._fit import Fit, Series, Structure, improve, merged, restructure
 
 FEW, MANY = 8, 16  # states a search starts from; the larger number if the smaller one is nearly used up
 QUICK, CAREFUL = 8, 30  # iterations
-SEPARATION = 1.25  # standard deviations of the noise by which levels differ at least
+SEPARATION = 1.5  # standard deviations of the noise by which levels differ at least
 MARGIN = 3.0  # nats that a state, or a structure, has to gain beyond the penalty
 VISITS, STEPS = 2.5, 25  # a state has this many visits or this many steps
 BASE = Structure(order=2, sharp=False, shared=False)
