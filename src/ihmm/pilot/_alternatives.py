@@ -12,13 +12,16 @@ NEIGHBOURS = 25  # on either side
 CYCLES = 5  # that a recording has at least
 
 
-def without_hum(series: Series) -> tuple[Series, list[float]]:
-    """The series without spectral lines, and their periods in steps, strongest first; none in several sequences."""
-    y, periods = series.y.copy(), []
-    if len(series.offsets) > 2 or len(y) < SHORTEST:
+def without_hum(series: Series, steps: FloatArray) -> tuple[Series, list[float]]:
+    """The series without spectral lines, and their periods in steps, strongest first; none in several sequences.
+
+    Lines are looked for in what is left after the `steps`, (T, D), that a few levels explain.
+    """
+    rest, periods = series.y - steps, []
+    if len(series.offsets) > 2 or len(rest) < SHORTEST:
         return series, []
-    time = np.arange(len(y))
-    for column in y.T:
+    time = np.arange(len(rest))
+    for column in rest.T:
         known = ~np.isnan(column)
         for _ in range(LINES):
             frequency = _line(np.where(known, column, 0.0))
@@ -28,7 +31,7 @@ def without_hum(series: Series) -> tuple[Series, list[float]]:
             waves = np.column_stack([np.sin(angle), np.cos(angle)])
             column -= waves @ np.linalg.lstsq(waves[known], column[known])[0]
             periods.append(float(1 / frequency))
-    return Series(y, series.offsets), periods
+    return Series(rest + steps, series.offsets), periods
 
 
 def _line(values: FloatArray) -> float | None:

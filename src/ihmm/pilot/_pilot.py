@@ -15,7 +15,8 @@ CHUNK = 20_000  # steps decoded at a time
 DYNAMICS = 0.05  # nats per value by which the columns predict each other, if the dynamics are what matters
 HEAVY = 12.0  # degrees of freedom below which tails are heavy
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
-BRIEF = 0.02  # nats per step by which single-step visits have to be better
+COARSE = 2.5  # standard deviations between the levels around which hum is looked for
+BRIEF = 0.04  # nats per step by which single-step visits have to be better
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,8 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
 def _levels(part: Series, rng: np.random.Generator) -> tuple[Fit, list[float]]:
     """The best fit, and the periods of the hum if it is better with the hum taken out."""
     fit = search(part, rng)
-    quiet, periods = without_hum(part)
+    coarse = reduce(part, fit, COARSE)
+    quiet, periods = without_hum(part, coarse.level[coarse.path(part)])
     if periods:
         other = search(quiet, rng)
         if criterion(other) - LINE * len(periods) * np.log(len(part.y)) > criterion(fit):

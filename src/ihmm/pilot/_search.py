@@ -29,10 +29,9 @@ def search(series: Series, rng: np.random.Generator) -> Fit:
     for _ in range(3):
         found = _best_number(series, structure, rng, paths)
         tried.append(structure)
-        candidates = [found, reduce(series, found)]
-        fits = [
-            improve(series, restructured(f, s), QUICK) for s in STRUCTURES for f in candidates
-        ]
+        fewer = reduce(series, found)
+        candidates = [found, fewer] if fewer.n_states < found.n_states < FEW else [fewer]
+        fits = [improve(series, restructured(fit, other), QUICK) for other in STRUCTURES for fit in candidates]
         best = max(fits, key=criterion)
         if best.structure in tried:
             break
@@ -57,7 +56,7 @@ def _best_number(series: Series, structure: Structure, rng: np.random.Generator,
         if n_states not in paths:
             paths[n_states] = _clusters(series, n_states, rng)
         path = paths[n_states]
-        fit = improve(series, start(series, structure, path, int(path.max()) + 1), 2 * QUICK)
+        fit = improve(series, start(series, structure, path, int(path.max()) + 1), QUICK if n_states > FEW else 2 * QUICK)
         fits = list(_downwards(series, fit))
         values = np.array([criterion(fit) for fit in fits])
         # the fewest states within the margin
@@ -72,8 +71,10 @@ def _downwards(series: Series, fit: Fit) -> Iterator[Fit]:
     yield fit
     while fit.n_states > 1:
         loss = _loss(fit)
-        pairs = [np.unravel_index(i, loss.shape) for i in np.argsort(loss, axis=None)[: 2 if fit.n_states > 2 else 1]]
-        tried = [improve(series, merged(fit, int(a), int(b)), QUICK) for a, b in pairs]
+        many = fit.n_states > FEW
+        choices = np.argsort(loss, axis=None)[: 2 if 2 < fit.n_states and not many else 1]
+        pairs = [np.unravel_index(i, loss.shape) for i in choices]
+        tried = [improve(series, merged(fit, int(a), int(b)), QUICK // 2 if many else QUICK, 0.5) for a, b in pairs]
         fit = max(tried, key=lambda one: one.log_likelihood)
         yield fit
 
@@ -92,12 +93,12 @@ def _loss(fit: Fit) -> FloatArray:
     return out
 
 
-def reduce(series: Series, fit: Fit) -> Fit:
+def reduce(series: Series, fit: Fit, separation: float = SEPARATION) -> Fit:
     """The fit without states that no one would tell apart, or that are hardly ever visited."""
     while fit.n_states > 1:
         near = nearness(series, fit)
         pair = np.unravel_index(int(np.argmin(near)), near.shape)
-        if near[pair] < SEPARATION:
+        if near[pair] < separation:
             fit = improve(series, merged(fit, int(pair[0]), int(pair[1])), CAREFUL)
             continue
         rare = _rare(fit)
