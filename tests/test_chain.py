@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -363,3 +364,24 @@ ihmm.sample(ihmm.Model(ihmm.Normal()), numpy.arange(4.0), draws=1, tune=0, chain
 assert not {"rich", "xarray", "pandas"} & set(sys.modules), sorted(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# The number of draws
+
+
+@pytest.mark.parametrize(("needed", "made"), [(1, 5), (20, 20), (1000, 40)])
+def test_draws_are_added_until_the_chains_have_converged_or_a_limit_is_reached(monkeypatch, needed, made):
+    monkeypatch.setattr("ihmm.chain.FIRST_AUTO_DRAWS", 5)
+    monkeypatch.setattr("ihmm.running.MAX_AUTO_DRAWS", 70)
+    monkeypatch.setattr(ihmm.Posterior, "check", lambda self: SimpleNamespace(converged=len(self.draws[0]) >= needed))
+    settings = {"chains": 2, "seed": 3, "tune": 2, **QUIET}
+    posterior = ihmm.sample(MODEL, Y, draws="auto", **settings)
+    assert_same_draws(posterior, ihmm.sample(MODEL, Y, draws=made, **settings))
+
+
+def test_an_interruption_ends_a_run_with_an_automatic_number_of_draws(monkeypatch):
+    monkeypatch.setattr("ihmm.chain.FIRST_AUTO_DRAWS", 5)
+    stop = Still({8: lambda: fail(KeyboardInterrupt())})
+    with pytest.warns(UserWarning, match="stopped before all 5 draws"):
+        posterior = ihmm.sample(MODEL, Y, sampler=stop, draws="auto", tune=0, chains=2, cores=1, seed=1, **QUIET)
+    assert posterior.n_states.shape[1] < 5

@@ -228,6 +228,16 @@ def test_predict_writes_states_probabilities_and_likelihood():
     np.testing.assert_allclose(causal, posterior.filter(values)[:, 0], atol=1e-4)
 
 
+def test_predict_matches_columns_by_name():
+    frame = pd.DataFrame({"ch1": RECORDING.y, "ch2": 5 - RECORDING.y**2})
+    frame.to_csv("two.csv", index=False)
+    frame[["ch2", "ch1"]].to_csv("turned.csv", index=False)
+    run("fit", "two.csv", "--column", "ch*", *SHORT, "--out", "x")
+    assert run("predict", "x", "turned.csv").stderr == run("predict", "x", "two.csv").stderr
+    posterior = ihmm.Posterior.load("x")
+    np.testing.assert_array_equal(posterior.log_likelihood(frame[["ch2", "ch1"]]), posterior.log_likelihood(frame))
+
+
 def test_predict_uses_the_symbols_of_the_fit():
     Path("s.csv").write_text("s\n" + "B\nA\nC\n" * 30)
     run("fit", "s.csv", *SHORT, "--out", "x")
@@ -322,7 +332,7 @@ def test_a_folder_instead_of_a_file_is_an_error(folder):
 
 BAD_OPTIONS = {
     "no file": ((), "no input file; name one on the command line or in the --config file"),
-    "order": (("trace.csv", "--order", "2"), "--order requires --emission autoregressive, got --emission auto"),
+    "order": (("trace.csv", "--order", "2"), "--order requires --emission autoregressive or levels, got"),
     "particles": (("trace.csv", "--sampler", "beam", "--particles", "5"), "--particles requires"),
     "id": (("trace.csv", "--column", "time", "--id", "time"), "column time is given for both --column and --id"),
     "columns": (("trace.csv", "--column", "*", "--emission", "poisson"), 'emission="poisson" takes one column, got 2'),

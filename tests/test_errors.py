@@ -91,10 +91,10 @@ def test_the_threshold_must_be_positive(threshold):
 
 
 def test_resampling_is_one_of_two_and_only_one_does_without_ancestor_sampling():
-    with pytest.raises(ValueError, match=r"resampling must be one of 'multinomial', 'systematic', got 'stratified'"):
+    with pytest.raises(ValueError, match=r"resampling must be one of 'systematic', 'multinomial', got 'stratified'"):
         ihmm.ParticleGibbs(resampling="stratified")
     with pytest.raises(ValueError, match=r"ancestor_sampling=False needs resampling='multinomial'"):
-        ihmm.ParticleGibbs(ancestor_sampling=False, resampling="systematic")
+        ihmm.ParticleGibbs(ancestor_sampling=False)
 
 
 @pytest.mark.parametrize("emission", ["normal", None, 3])
@@ -266,3 +266,52 @@ def test_a_path_holds_whole_numbers_from_zero():
     path = np.zeros(10, int)
     path[6] = -4
     assert_refused("init must hold states numbered from 0, got -4 at t = 6", init=path)
+
+
+# Densities of emissions, the user's own above all
+
+
+class Broken(ihmm.Normal):
+    """A normal density with one wrong value."""
+
+    wrong = np.nan
+
+    def log_density(self, y, phi):
+        table = super().log_density(y, phi)
+        table[y == Y[-2], -1] = self.wrong
+        return table
+
+
+class Overflowing(Broken):
+    wrong = np.inf
+
+
+class Transposed(ihmm.Normal):
+    def log_density(self, y, phi):
+        return super().log_density(y, phi).T
+
+
+@pytest.mark.parametrize(
+    ("sampler", "prior"),
+    [
+        (ihmm.ParticleGibbs(), None),
+        (ihmm.ParticleGibbs(resampling="systematic"), None),
+        (ihmm.ParticleGibbs(block_size=2), None),
+        (ihmm.Beam(), None),
+        (ihmm.Blocked(), ihmm.FinitePrior(3)),
+    ],
+    ids=["multinomial", "systematic", "blocks", "beam", "finite"],
+)
+@pytest.mark.parametrize(("emission", "value"), [(Broken(), "nan"), (Overflowing(), "inf")], ids=["nan", "inf"])
+def test_a_density_that_is_not_a_number_is_refused(sampler, prior, emission, value):
+    model = ihmm.Model(emission, prior or ihmm.HDPPrior())
+    with pytest.raises(ValueError, match="log_density returned") as caught:
+        ihmm.sample(model, Y, sampler=sampler, draws=3, tune=0, chains=1, seed=1, progress=False)
+    said = f"{type(emission).__name__}.log_density returned {value} at time step {len(Y) - 2}, where y = {Y[-2]}, for"
+    assert said in str(caught.value)
+    assert "mean = [" in str(caught.value)
+
+
+def test_a_table_of_densities_must_have_one_column_per_state():
+    with pytest.raises(ValueError, match=r"Transposed.log_density must return log densities of shape \("):
+        ihmm.sample(ihmm.Model(Transposed()), Y, draws=1, tune=0, chains=1, seed=1, progress=False)

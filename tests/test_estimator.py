@@ -282,3 +282,30 @@ def test_state_probabilities_as_a_data_frame():
     assert isinstance(frame, pd.DataFrame)
     assert list(frame) == ["infinitehmm0", "infinitehmm1"]
     np.testing.assert_allclose(frame.sum(axis=1), 1)
+
+
+def test_masked_values_are_missing(fitted):
+    X = series().reshape(-1, 1)
+    gappy, masked = X.copy(), np.ma.array(X.copy())
+    gappy[10:20] = np.nan
+    masked[10:20] = -9999.0
+    masked[10:20] = np.ma.masked
+    assert fitted.score(masked) == fitted.score(gappy)
+    np.testing.assert_array_equal(fitted.predict_proba(masked), fitted.predict_proba(gappy))
+    np.testing.assert_array_equal(fitted.predict_proba([masked]), fitted.predict_proba(gappy))
+    model = quick(draws=2, tune=0, chains=1).fit(masked)
+    assert np.flatnonzero(model.posterior_.data.missing).tolist() == list(range(10, 20))
+
+
+def test_dates_are_not_taken_for_numbers():
+    times = pd.Series(pd.date_range("2024-01-01", periods=30, tz="UTC"))
+    for X in (times, times.to_frame("when"), [times.to_frame("when")]):
+        with pytest.raises(TypeError, match="must contain numbers"):
+            quick().fit(X)
+
+
+def test_columns_of_a_list_of_data_frames_are_matched_by_name():
+    first = pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20.0) + 100})
+    model = quick(draws=2, tune=0, chains=1).fit([first, first[["b", "a"]]])
+    assert model.posterior_.data.y[0].tolist() == model.posterior_.data.y[20].tolist() == [0.0, 100.0]
+    assert model.feature_names_in_.tolist() == ["a", "b"]

@@ -101,9 +101,8 @@ OTHER_SAMPLERS = {
     "DirectAssignment": (ihmm.DirectAssignment(), ihmm.HDPPrior()),
     "Blocked": (ihmm.Blocked(), ihmm.FinitePrior(n_states=8)),
     "ParticleGibbs of a finite model": (ihmm.ParticleGibbs(), ihmm.FinitePrior(n_states=8)),
-    "systematic": (ihmm.ParticleGibbs(resampling="systematic"), ihmm.HDPPrior()),
-    "systematic, prior": (ihmm.ParticleGibbs(proposal="prior", resampling="systematic"), ihmm.HDPPrior()),
-    "systematic of a finite model": (ihmm.ParticleGibbs(resampling="systematic"), ihmm.FinitePrior(n_states=8)),
+    "multinomial": (ihmm.ParticleGibbs(10, resampling="multinomial"), ihmm.HDPPrior()),
+    "multinomial, prior": (ihmm.ParticleGibbs(10, "prior", resampling="multinomial"), ihmm.HDPPrior()),
 }
 
 

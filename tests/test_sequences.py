@@ -75,3 +75,69 @@ def test_strings_are_refused():
         Sequences.of(["a", "b"])
     with pytest.raises(TypeError, match="must contain numbers"):
         Sequences.of(np.array([1, "b"], object))
+
+
+# Containers that used to lose something on the way in
+
+
+TIMES = pandas.date_range("2024-01-01", periods=3, tz="UTC")
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pandas.Series(TIMES),
+        pandas.Series(TIMES.tz_localize(None)),
+        pandas.Series(TIMES - TIMES[0]),
+        pandas.DataFrame({"when": TIMES, "x": [1.0, 2.0, 3.0]}),
+        pandas.Series(["1", "2", "3"], dtype=object),
+        pandas.Series(["1", "2", "3"], dtype="string"),
+        polars.DataFrame({"when": TIMES.to_pydatetime().tolist(), "x": [1.0, 2.0, 3.0]}),
+        np.array([1j, 2j, 3j]),
+        np.ma.array([1 + 1j, 2, 3], mask=[False, False, True]),
+        np.array([1j, 2, 3], object),
+    ],
+    ids=lambda y: f"{type(y).__module__}.{type(y).__name__}",
+)
+def test_dates_texts_and_complex_numbers_are_not_taken_for_numbers(y):
+    with pytest.raises(TypeError, match="must contain numbers"):
+        Sequences.of(y)
+
+
+def test_the_mask_of_rows_is_kept():
+    rows = np.ma.array([[1.0, -9999.0], [2.0, 3.0]], mask=[[False, True], [False, False]])
+    np.testing.assert_array_equal(Sequences.of(rows).values, [[1.0, np.nan], [2.0, 3.0]])
+    assert Sequences.of(np.ma.array([1, 2])).values.dtype == np.int64, "nothing is masked: integers stay integers"
+
+
+def test_large_unsigned_integers_do_not_wrap():
+    largest = 2**64 - 1
+    assert Sequences.of(np.array([0, largest], np.uint64)).values.tolist() == [0.0, float(largest)]
+    assert Sequences.of(np.array([0, 5], np.uint64)).values.dtype == np.int64
+
+
+def test_columns_of_data_frames_are_matched_by_name():
+    first = pandas.DataFrame({"a": [1.0, 2.0], "b": [10.0, 20.0]})
+    for other in (first[["b", "a"]], polars.DataFrame({"b": [10.0, 20.0], "a": [1.0, 2.0]})):
+        sequences = Sequences.of([first, other])
+        assert sequences.values[:2].tolist() == sequences.values[2:].tolist()
+        assert sequences.columns == ("a", "b")
+    with pytest.raises(ValueError, match="sequence 1 has the columns b, c, expected a, b"):
+        Sequences.of([first, first.rename(columns={"a": "c"})[["b", "c"]]])
+
+
+@pytest.mark.parametrize("view", ["Fortran order", "every other row", "read-only", "big-endian", "32 bits"])
+def test_every_memory_layout_becomes_the_same_one(view):
+    rows = np.arange(12.0).reshape(6, 2)
+    views = {
+        "Fortran order": np.asfortranarray(rows),
+        "every other row": np.repeat(rows, 2, axis=0)[::2],
+        "read-only": np.broadcast_to(rows, (6, 2)),
+        "big-endian": rows.astype(">f8"),
+        "32 bits": rows.astype(np.float32),
+    }
+    for emission, y in ((ihmm.MultivariateNormal(2), views[view]), (ihmm.Normal(), views[view][:, 1])):
+        observed = ihmm.Model(emission).observe(y).y
+        assert observed.dtype == np.dtype("=f8")
+        assert observed.flags.c_contiguous
+        assert observed.flags.writeable

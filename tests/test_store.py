@@ -10,16 +10,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ihmm
-from ihmm import store
+from ihmm import running, store
+from ihmm.running import Resources, run_chains
 from ihmm.store import SweepRange, chunk_files, chunk_writer
 from ihmm.store.archive import MAGIC
 
@@ -58,7 +61,7 @@ def often(monkeypatch):
 
 
 @pytest.fixture
-def finished(tmp_path, often) -> Path:
+def finished(tmp_path, often, whole) -> Path:  # `whole` has compiled the kernels: chunks are written by the clock
     run(tmp_path / "run")
     assert len(list((tmp_path / "run").rglob("*.chunk"))) > 6
     return tmp_path / "run"
@@ -175,10 +178,63 @@ def test_a_run_that_failed_in_the_middle_of_a_sweep_resumes_bit_for_bit(tmp_path
     assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
 
 
+def test_a_sweep_abandoned_by_a_second_ctrl_c_stores_nothing(tmp_path, often, whole, monkeypatch):
+    original, calls = ihmm.ParticleGibbs.resample_states, itertools.count(1)
+    sweeping, proceed, pools = threading.Event(), threading.Event(), []
+
+    def slow(self, *arguments):
+        if next(calls) == 50:
+            sweeping.set()
+            proceed.wait(60)
+        return original(self, *arguments)
+
+    def first_ctrl_c(*_):
+        sweeping.wait(60)
+        raise KeyboardInterrupt
+
+    class SecondCtrlC(ThreadPoolExecutor):
+        def __exit__(self, *_):
+            pools.append(self)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ihmm.ParticleGibbs, "resample_states", slow)
+        patch.setattr(running, "wait", first_ctrl_c)
+        patch.setattr(running, "ThreadPoolExecutor", SecondCtrlC)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", cores=1)
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), whole)
+    proceed.set()
+    pools[0].shutdown()
+    assert_same(ihmm.Posterior.load(tmp_path / "run"), whole)
+
+
 def test_more_draws_can_be_added(finished):
     assert_same(ihmm.resume(finished, draws=90, progress=False), run(draws=90))
     with pytest.raises(ValueError, match="started for 90 draws per chain and cannot end at 60"):
         ihmm.resume(finished, draws=60)
+
+
+def test_more_draws_can_be_added_to_a_run_in_memory():
+    settings = store.RunSettings(MODEL, ihmm.ParticleGibbs(), (), 1, 4, 2, 1, 2, 3, save_warmup=True)
+    data = MODEL.observe(Y)
+    with ThreadPoolExecutor(2) as pool:
+        for resources in (Resources(2), Resources(2, executor=pool)):
+            memory = store.MemoryBackend(settings, data, None)
+            run_chains(memory, resources, progress=False)
+            memory.extend(9)
+            at_once = run_chains(store.MemoryBackend(memory.settings, data, None), resources, progress=False)
+            assert_same(run_chains(memory, resources, progress=False), at_once)
+
+
+def test_a_run_from_before_systematic_resampling_goes_on_as_it_began(tmp_path):
+    sampler = ihmm.ParticleGibbs(10, resampling="multinomial")
+    run(tmp_path / "run", sampler=sampler, draws=20)
+    file = tmp_path / "run" / "run.json"
+    settings = json.loads(file.read_text("utf-8"))
+    del settings["sampler"]["resampling"]
+    file.write_text(json.dumps(settings), "utf-8")
+    assert_same(ihmm.resume(tmp_path / "run", draws=40, progress=False), run(sampler=sampler, draws=40))
 
 
 def test_a_saved_posterior_cannot_be_resumed(tmp_path, whole):

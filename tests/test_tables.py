@@ -245,6 +245,16 @@ def test_invalid_parquet_is_an_error(write):
         read([write(b"garbage" * 100, "junk.parquet")])
 
 
+def test_columns_of_several_files_are_matched_by_name(write):
+    files = [write("ch1,ch2\n1,10\n2,20\n", "a.csv"), write("ch2,ch1\n10,1\n20,2\n", "b.csv")]
+    table = read(files, ["ch*"])
+    np.testing.assert_array_equal(table.series[0], table.series[1])
+
+
+def test_large_unsigned_integers_do_not_wrap(write):
+    assert column(read([write(f"x\n1\n{2**64 - 1}\n")])) == [1.0, float(2**64 - 1)]
+
+
 def test_files_must_have_the_same_columns(write):
     with pytest.raises(TableError, match=r"b.csv has y, but a.csv has x"):
         read([write("x\n1\n2\n", "a.csv"), write("y\n1\n2\n", "b.csv")])

@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from ihmm import datasets as datasets
     from ihmm import distributed as distributed
+    from ihmm import durations as durations
     from ihmm import plots as plots
     from ihmm import report as report
     from ihmm import testing as testing
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ihmm.emissions import Independent as Independent
     from ihmm.emissions import Multinomial as Multinomial
     from ihmm.emissions import MultivariateNormal as MultivariateNormal
+    from ihmm.emissions import NoisyLevels as NoisyLevels
     from ihmm.emissions import Normal as Normal
     from ihmm.emissions import NormalMean as NormalMean
     from ihmm.emissions import Poisson as Poisson
@@ -71,6 +73,7 @@ _HOME = {
     "Model": "ihmm.model",
     "Multinomial": "ihmm.emissions",
     "MultivariateNormal": "ihmm.emissions",
+    "NoisyLevels": "ihmm.emissions",
     "Normal": "ihmm.emissions",
     "NormalMean": "ihmm.emissions",
     "ParticleGibbs": "ihmm.samplers",
@@ -80,6 +83,7 @@ _HOME = {
     "VonMises": "ihmm.emissions",
     "datasets": "ihmm.datasets",
     "distributed": "ihmm.distributed",
+    "durations": "ihmm.durations",
     "iterate": "ihmm.chain",
     "plots": "ihmm.plots",
     "report": "ihmm.report",

@@ -17,6 +17,7 @@ EMISSIONS = (
     "bernoulli",
     "multinomial",
     "autoregressive",
+    "levels",
     "student-t",
     "von-mises",
     "mixture",

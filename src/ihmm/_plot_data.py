@@ -11,7 +11,7 @@ from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions import DPMixture, Emission, Normal
 from ihmm.emissions._parameters import fields, take
-from ihmm.emissions._protocol import provides
+from ihmm.emissions._protocol import has_past, provides
 from ihmm.emissions.normal import NormalPhi
 from ihmm.model import Draw
 from ihmm.posterior import Posterior
@@ -88,13 +88,13 @@ def observations(posterior: Posterior, column: int | None = None) -> Observed:
             "density that does not depend on past values, and the emission must have a method `column` or parameters "
             "named mean and variance or covariance"
         )
-    if data.y.ndim == 1:
+    if data.y.ndim == 1 and not has_past(emission):
         known = data.y if data.missing is None else data.y[~data.missing]
         return Observed(known, emission.log_density, alphabet(posterior))
     found = _column_emission(posterior, column or 0)
     assert found is not None  # has_density is true
     marginal, select = found
-    values = data.values[:, column or 0]
+    values = data.values.reshape(len(data.y), -1)[:, column or 0]
     return Observed(
         marginal.validate(values[~np.isnan(values)]),
         partial(_log_mixture_density if posterior.model.is_mixture else _log_density, marginal, select),
@@ -104,9 +104,12 @@ def observations(posterior: Posterior, column: int | None = None) -> Observed:
 
 def has_density(posterior: Posterior, column: int = 0) -> bool:
     """Whether a column has observed values and a known density that does not depend on past values."""
-    if provides(posterior.model.emission, "with_past"):
+    emission = posterior.model.emission
+    if not has_past(emission) and posterior.data.y.ndim == 1:
+        return True
+    if has_past(emission) and not provides(emission, "column"):
         return False
-    return posterior.data.y.ndim == 1 or _column_emission(posterior, column) is not None
+    return _column_emission(posterior, column) is not None
 
 
 def _column_emission(posterior: Posterior, column: int) -> tuple[Emission, Callable[[Phi], Phi]] | None:
@@ -118,7 +121,7 @@ def _column_emission(posterior: Posterior, column: int) -> tuple[Emission, Calla
     emission, names = posterior.model.emission, set(posterior.summary().parameters)
     if isinstance(emission, DPMixture):
         emission = emission.component
-    if np.isnan(posterior.data.values[:, column]).all():
+    if np.isnan(posterior.data.values.reshape(len(posterior.data.y), -1)[:, column]).all():
         return None
     if provides(emission, "column"):
         return emission.column(column)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ihmm.moves import GreedySplitMerge, GroupComponents, Move, PairGibbs, Split
 from ihmm.one_chain import Sweeps as Sweeps
 from ihmm.one_chain import sweeps
 from ihmm.posterior import Posterior
-from ihmm.running import Resources, run_chains
+from ihmm.running import Resources, run_chains, run_to_convergence
 from ihmm.samplers import Sampler
 from ihmm.start import streams
 from ihmm.store import Backend, MemoryBackend, RunFolder, RunSettings
@@ -33,6 +34,8 @@ MOVES: tuple[Move, ...] = (
     SplitMerge(),
 )
 
+FIRST_AUTO_DRAWS = 500  # per chain, for draws="auto"
+
 Init = int | str | ArrayLike | Sequence[ArrayLike]
 
 
@@ -42,7 +45,7 @@ def sample(
     *,
     sampler: Sampler | None = None,
     moves: Iterable[Move] = MOVES,
-    draws: int = 1000,
+    draws: int | str = 1000,
     tune: int = 500,
     chains: int = 4,
     seed: int | None = None,
@@ -58,7 +61,8 @@ def sample(
 ) -> Posterior:
     """Draw from the posterior with several chains.
 
-    Ctrl-C stops after the current sweep and returns the draws made so far.
+    Ctrl-C stops after the current sweep and returns the draws made so far. A second Ctrl-C abandons that sweep, and the
+    draws that are not yet in a `store`.
 
     Parameters
     ----------
@@ -73,6 +77,8 @@ def sample(
         which are discarded, and exactly in all sweeps; ``()`` disables all moves.
     draws, tune, thin
         Each chain makes `tune` sweeps that are discarded, then keeps one draw every `thin` sweeps until it has `draws`.
+        ``draws="auto"`` keeps 500 and doubles the number until the chains have converged by ``posterior.check()``, up
+        to 4000; this needs the extra `arviz`, without which 1000 draws are kept.
     chains
         Number of chains.
     seed
@@ -99,7 +105,8 @@ def sample(
     team
         The former name of `workers`.
     """
-    draws = _checks.count("draws (kept per chain)", draws)
+    automatic = draws == "auto"
+    draws = _first_draws() if automatic else _checks.count('draws (kept per chain, or "auto")', draws)
     tune = _checks.count("tune (sweeps discarded per chain)", tune, least=0)
     chains = _checks.count("chains", chains)
     thin = _checks.count("thin (sweeps per kept draw)", thin)
@@ -118,7 +125,7 @@ def sample(
     else:
         backend = RunFolder.create(store, settings, data, trajectory)
     with backend as run:
-        return run_chains(run, resources, progress)
+        return (run_to_convergence if automatic else run_chains)(run, resources, progress)
 
 
 def resume(
@@ -183,6 +190,11 @@ def iterate(
     )
     rng = np.random.Generator(np.random.PCG64(streams(seed, 1)[0]))
     return sweeps(rng, data, settings, start)
+
+
+def _first_draws() -> int:
+    """How many draws to make before convergence is checked; all of them if it cannot be."""
+    return FIRST_AUTO_DRAWS if find_spec("arviz_stats") else 2 * FIRST_AUTO_DRAWS
 
 
 def _check_resources(cores: int | None, workers: Workers | None, executor: Executor | None) -> Resources:

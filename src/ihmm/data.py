@@ -19,6 +19,8 @@ class Data(NamedTuple):
     with_past: tuple[Array, BoolArray] | None = None  # `Emission.with_past`, if the density depends on the past
     conjugate: Conjugate | None = None  # φ integrated out, if the emission and these data allow it
     workers: Workers = Threads()  # who resamples the sequences; no result depends on it
+    columns: tuple[str, ...] | None = None  # names of several columns, if they have names
+    first: int = 0  # number of the first time step in the whole data, for messages
 
     @property
     def lengths(self) -> IntArray:
@@ -64,6 +66,7 @@ class Data(NamedTuple):
             self.missing[steps] if self.missing is not None else None,
             (self.with_past[0][steps], self.with_past[1][steps]) if self.with_past is not None else None,
             self.conjugate.without_compiled() if self.conjugate is not None else None,
+            first=self.first + (steps.start or 0) if isinstance(steps, slice) else self.first,
         )
 
     def part(self, begin: int, end: int) -> "Data":

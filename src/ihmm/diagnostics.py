@@ -1,23 +1,36 @@
-"""Convergence diagnostics of quantities that do not depend on state labels, with a verdict in plain English."""
+"""Can the answer be trusted? Convergence, agreement of the chains and fit of the model, with a verdict in words.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+The verdict rests on what is used: the segmentation by level, the number of levels and their parameters. States of a few
+steps that come and go, and hyperparameters, are reported as details and do not change it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.stats import chi2
 
 from ihmm._typing import Array, FloatArray
+from ihmm.agreement import Agreement, describe
+from ihmm.remedies import Remedy, RunFacts, remedy
 
 if TYPE_CHECKING:
     import pandas
 
 MAX_RHAT = 1.01
-MIN_ESS = 100  # effective sample size recommended per chain
+MAX_NOISY_RHAT = 1.05  # if differences between the chains are no larger than their autocorrelation explains
+MIN_ESS = 100  # effective sample size of all chains together, below which nothing is reliable
+GOAL_ESS = 400  # that more draws should reach
 MIN_DRAWS = 50  # per chain, below which nothing is diagnosed
 MAX_DRIFT = 1.5  # from the first quarter of the draws to the last, in standard deviations within a quarter
-MAX_DISTANCE = 0.1  # mean total variation distance between the state probabilities of one chain and of all chains
-QUANTITIES = ("n_states", "log_joint", "gamma", "concentration", "stickiness", "sigma")
+CHANCE = 1e-3  # probability of a false alarm when the chains are compared
+MIN_MAJORITY, MIN_SHARE = 0.6, 0.5  # of the draws that have the number of levels reported: of each chain, and of all
+MAX_FACTOR = 8.0  # by which more draws are advised at once
+MIN_GAIN = 5.0  # differences in log p(y | θ) below this do not matter
+NUMBER, LIKELIHOOD = "number of levels", "log p(y | θ)"
+DETAILS = ("n_states", "log_joint", "gamma", "concentration", "stickiness", "sigma")
 
 
 class Finding(NamedTuple):
@@ -27,29 +40,81 @@ class Finding(NamedTuple):
     text: str
 
 
+class Criticism(NamedTuple):
+    """A way in which the data contradict the model."""
+
+    text: str
+    gross: bool  # it typically creates states that do not exist
+    setting: str = ""  # that answers it, such as emission="student-t"; empty if there is none
+
+
+class Evidence(NamedTuple):
+    """What a verdict rests on."""
+
+    n_levels: int  # that are reported
+    n_levels_by_draw: Array  # (chains, some draws)
+    quantities: Mapping[str, Array]  # name → (chains, draws): what else is used of the answer
+    log_likelihood: FloatArray  # (chains, some draws): log p(y | θ)
+    agreement: Agreement
+    details: Mapping[str, Array]  # name → (chains, draws)
+    criticisms: Sequence[Criticism]
+    run: RunFacts
+
+
 @dataclass(frozen=True, eq=False)
 class Check:
-    """Results of the convergence diagnostics. True if no problems were found.
+    """Can the answer be trusted? True if so.
 
     Attributes
     ----------
     findings
         (fine, text) of each diagnostic, the most important first.
+    converged
+        Whether further draws are unlikely to change the answer.
     stable
-        Whether the chains are stationary and assign the same states to the steps. The segmentation and the large
-        states are then reliable, even if the exact number of states is not.
+        Whether the chains are stationary and find the same levels.
+    criticisms
+        Where the data contradict the model.
+    agreement
+        How far the chains agree, and the modes they are in; None if there are too few draws.
+    log_likelihood
+        (chains, some draws): log p(y | θ), with the states summed out.
     rhat, ess_bulk, ess_tail
-        By quantity. Quantities that are constant are left out and listed in `findings`.
+        By quantity. Quantities that are constant are left out.
+    remedy
+        What to do next; None if nothing needs to be done.
+    agrees
+        Whether the chains agree on everything that is used, after enough draws.
+    n_levels, n_levels_share
+        The number of levels reported, and the share of the draws that have so many.
     """
 
     findings: tuple[Finding, ...]
+    converged: bool
     stable: bool
-    rhat: dict[str, float]
-    ess_bulk: dict[str, float]
-    ess_tail: dict[str, float]
+    criticisms: tuple[Criticism, ...] = ()
+    agreement: Agreement | None = None
+    log_likelihood: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    rhat: dict[str, float] = field(default_factory=dict)
+    ess_bulk: dict[str, float] = field(default_factory=dict)
+    ess_tail: dict[str, float] = field(default_factory=dict)
+    remedy: Remedy | None = None
+    agrees: bool = False
+    n_levels: int = 1
+    n_levels_share: float = 1.0
+
+    @property
+    def reliable(self) -> bool:
+        """Whether the chains agree, the data do not contradict the model grossly, and most draws have this many levels."""
+        return self.agrees and not self.contradicted and self.n_levels_share >= MIN_SHARE
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the data contradict the model in a way that typically creates states that do not exist."""
+        return any(criticism.gross for criticism in self.criticisms)
 
     def __bool__(self) -> bool:
-        return all(finding.fine for finding in self.findings)
+        return self.reliable
 
     def table(self) -> "pandas.DataFrame":
         """R-hat and effective sample sizes, one row per quantity."""
@@ -60,52 +125,86 @@ class Check:
     @property
     def verdict(self) -> str:
         """One sentence."""
-        if self:
-            return "No problems found."
+        if self.reliable:
+            number = f"the same {self.n_levels} levels" if self.n_levels > 1 else "a single level"
+            return f"Reliable: all chains find {number}."
+        if self.agrees and self.contradicted:
+            return "The chains agree, but the model does not fit: do not trust the number of levels as it stands."
+        if self.agrees:
+            share = f"{self.n_levels_share:.0%} of the draws have {self.n_levels}"
+            return f"The chains agree, but the data leave the number of levels open: {share}."
         if self.stable:
-            return "The segmentation is reliable; details such as the exact number of states are not yet."
-        return "These draws are not reliable yet."
+            return "Not there yet: the chains find the same levels, but more draws are needed to be sure of the rest."
+        return "Not reliable yet."
 
-    def __repr__(self) -> str:
+    def text(self, run: str | None = None) -> str:
+        """The verdict, the findings and what to do next: as a command line if the folder of a `run` is given."""
         lines = [f"  {'✓' if finding.fine else '✗'} {finding.text}" for finding in self.findings]
+        if self.remedy is not None:
+            lines.append(f"  → {self.remedy.text(run)}")
         return "\n".join([self.verdict, *lines])
 
+    def __repr__(self) -> str:
+        return self.text()
 
-def check(traces: Mapping[str, Array], states: Array, label_shares: FloatArray) -> Check:
-    """Run all diagnostics.
 
-    Parameters
-    ----------
-    traces
-        Name → (chains, draws).
-    states
-        (chains, draws, T): state sequences.
-    label_shares
-        (chains, T, labels): share of a chain's draws in which a step has a label.
-    """
+def check(evidence: Evidence) -> Check:
+    """Run all diagnostics."""
     stats = _array_stats()
-    scalars = {name: np.asarray(traces[name], float) for name in QUANTITIES if name in traces} | {
-        "changes": np.array([[np.count_nonzero(path[1:] != path[:-1]) for path in chain] for chain in states], float),
-        "largest share": np.array([[np.bincount(path).max() for path in chain] for chain in states]) / states.shape[2],
-    }
-    varying = {name: x for name, x in scalars.items() if np.isfinite(x).all() and np.ptp(x) > 0}
-    n_chains, n_draws = next(iter(scalars.values())).shape
+    number = np.asarray(evidence.n_levels_by_draw, float)
+    as_reported = (number == evidence.n_levels).mean(axis=1)
+    quantities = {NUMBER: number, **{name: np.asarray(x, float) for name, x in evidence.quantities.items()}}
+    n_chains, n_draws = next(iter(evidence.details.values())).shape
     if n_draws < MIN_DRAWS:
-        text = f"{n_draws} draws per chain are too few to diagnose; use at least {MIN_DRAWS}, preferably 1000."
-        return Check((Finding(False, text),), False, {}, {}, {})
+        text = f"{n_draws} draws per chain are too few to diagnose: at least {MIN_DRAWS} are needed."
+        return Check((Finding(False, text),), False, False, remedy=remedy(evidence.run, few_draws=MAX_FACTOR))
 
+    details = {name: np.asarray(x, float) for name, x in evidence.details.items()}
+    varying = {name: x for name, x in (quantities | details).items() if np.isfinite(x).all() and np.ptp(x) > 0}
     rhat = {name: _rhat(stats, x) for name, x in varying.items()}
     bulk = {name: float(stats.ess(x, chain_axis=0, draw_axis=1)) for name, x in varying.items()}
     tail = {name: _ess_tail(stats, x) for name, x in varying.items()}
-    mixing = _check_rhat(rhat, varying, n_chains)
-    labels = _check_labels(label_shares, mixing.fine)
-    drift = _check_drift(varying)
-    findings = [mixing, labels, drift, _check_ess(bulk, tail, n_chains)]
-    constant = [name for name in scalars if name not in varying]
-    if constant:
-        values = ", ".join(f"{name} ({scalars[name].flat[0]:g})" for name in constant)
-        findings.append(Finding(True, f"Constant in all chains, so R-hat is undefined: {values}."))
-    return Check(tuple(findings), labels.fine and drift.fine, rhat, bulk, tail)
+    used = {name: varying[name] for name in varying if name in quantities}
+    if as_reported.min() >= MIN_MAJORITY:
+        used.pop(NUMBER, None)  # extra levels that come and go do not change the number reported
+    apart = differing(stats, used)
+
+    modes = _check_modes(evidence.agreement, evidence.log_likelihood)
+    mixing = _check_rhat(used, rhat, bulk, apart, n_chains)
+    drift = _check_drift({**used, LIKELIHOOD: evidence.log_likelihood})
+    sizes = _check_ess({name: min(bulk[name], tail[name]) for name in used})
+    shortest = min((min(bulk[name], tail[name]) for name in used), default=np.inf)
+    criticisms = tuple(evidence.criticisms)
+    findings = [modes, mixing, drift, sizes, *(Finding(False, criticism.text) for criticism in criticisms)]
+    if not criticisms:
+        findings.append(Finding(True, "The data do not contradict the model in any way that was looked for."))
+    findings += _report_details({name: rhat[name] for name in details if name in rhat}, bulk)
+
+    stable = modes.fine and drift.fine
+    agrees = stable and mixing.fine and sizes.fine
+    return Check(
+        findings=tuple(findings),
+        converged=agrees and shortest >= GOAL_ESS and max((rhat[name] for name in used), default=1) <= MAX_RHAT,
+        stable=stable,
+        criticisms=criticisms,
+        agreement=evidence.agreement,
+        log_likelihood=evidence.log_likelihood,
+        rhat=rhat,
+        ess_bulk=bulk,
+        ess_tail=tail,
+        remedy=remedy(
+            evidence.run,
+            one_chain=n_chains == 1,
+            stuck=not modes.fine or bool(apart),
+            drifting=not drift.fine,
+            few_draws=float(np.clip(GOAL_ESS / shortest, 2, MAX_FACTOR)) if not (mixing.fine and sizes.fine) else 0.0,
+            contradicted=any(criticism.gross for criticism in criticisms),
+            settings=[criticism.setting for criticism in criticisms if criticism.setting],
+        ),
+        agrees=agrees,
+        n_levels=evidence.n_levels,
+        n_levels_share=float(as_reported.mean()),
+    )
 
 
 def _array_stats() -> Any:
@@ -129,61 +228,101 @@ def _ess_tail(stats: Any, x: FloatArray) -> float:
     return value if np.isfinite(value) else float(x.size)
 
 
-def _check_rhat(rhat: dict[str, float], varying: dict[str, FloatArray], n_chains: int) -> Finding:
+def differing(stats: Any, varying: Mapping[str, FloatArray]) -> list[str]:
+    """Quantities whose means differ between the chains by more than their autocorrelation explains.
+
+    With independent draws, Σ_c (mean_c − mean)² / se_c² is χ² with one degree of freedom less than there are chains.
+    """
+    found = []
+    for name, x in varying.items():
+        if len(x) == 1:
+            continue
+        ess = np.array([_own_ess(stats, chain) for chain in x])
+        error = np.maximum(x.var(axis=1) / ess, 1e-4 * x.var() / x.shape[1])  # constant chains have none of their own
+        weight = 1 / error
+        center = (weight * x.mean(axis=1)).sum() / weight.sum()
+        statistic = float((weight * np.square(x.mean(axis=1) - center)).sum())
+        if chi2.sf(statistic, len(x) - 1) < CHANCE / len(varying):
+            found.append(name)
+    return found
+
+
+def _own_ess(stats: Any, chain: FloatArray) -> float:
+    """Effective sample size of one chain, at least 2."""
+    if np.ptp(chain) == 0:
+        return float(len(chain))
+    value = float(stats.ess(chain[None], chain_axis=0, draw_axis=1, method="mean"))
+    return max(value, 2.0) if np.isfinite(value) else 2.0
+
+
+def _check_modes(agreement: Agreement, log_likelihood: FloatArray) -> Finding:
+    """Whether all chains find the same levels, and explain the data equally well."""
+    if len(agreement.within) == 1:
+        return Finding(False, "There is only one chain, so agreement between chains cannot be checked.")
+    if not agreement.agree:
+        return Finding(False, f"The chains are in different modes: {describe(agreement.modes)}")
+    mean, spread = log_likelihood.mean(axis=1), log_likelihood.std(axis=1)
+    error = np.sqrt(np.square(spread).mean() / max(log_likelihood.shape[1] / 2, 1))
+    gain = float(np.ptp(mean))
+    if gain > MIN_GAIN + 5 * error:
+        best, worst = int(mean.argmax()), int(mean.argmin())
+        text = f"log p(y | θ) is higher by {gain:.0f} in chain {best} than in chain {worst}."
+        return Finding(False, f"The chains find the same levels, but {text}")
+    share = float(agreement.distance.max())
+    return Finding(True, f"The chains find the same levels at all but {share:.1%} of the steps.")
+
+
+def _check_rhat(
+    used: Mapping[str, FloatArray],
+    rhat: Mapping[str, float],
+    ess: Mapping[str, float],
+    apart: Sequence[str],
+    n_chains: int,
+) -> Finding:
+    """R-hat above 1.01 is a problem unless the chains differ no more than so few draws always do."""
     compared = "The chains" if n_chains > 1 else "The halves of the chain"
-    high = {name: value for name, value in rhat.items() if value > MAX_RHAT}
+    high = {
+        name: rhat[name]
+        for name in used
+        if rhat[name] > MAX_RHAT and (name in apart or rhat[name] > MAX_NOISY_RHAT or n_chains == 1)
+    }
     if not high:
-        return Finding(True, f"{compared} agree: R-hat is at most {max(rhat.values(), default=1.0):.3f}.")
-    worst = ", ".join(f"{name} {value:.2f}" for name, value in sorted(high.items(), key=lambda item: -item[1]))
-    text = f"{compared} do not agree: R-hat is above {MAX_RHAT} for {worst}."
-    if n_chains > 1 and "n_states" in varying:
-        medians = np.median(varying["n_states"], axis=1)
-        if np.ptp(medians) >= 1:
-            text += f" Their median numbers of states are {', '.join(f'{m:g}' for m in medians)}."
-    return Finding(False, f'{text} Increase tune, start with init="auto", or take more draws.')
+        top = max((rhat[name] for name in used), default=1.0)
+        return Finding(True, f"{compared} agree on the levels: R-hat is at most {max(top, 1.0):.3f}.")
+    worst = ", ".join(f"{name} {value:.2f}" for name, value in sorted(high.items(), key=lambda item: -item[1])[:4])
+    return Finding(False, f"{compared} do not agree: R-hat is above {MAX_RHAT} for {worst}.")
 
 
-def _check_labels(label_shares: FloatArray, mixed: bool) -> Finding:
-    """Whether all chains assign the same states to the steps."""
-    if len(label_shares) == 1:
-        return Finding(False, "There is only one chain, so agreement between chains cannot be checked; use chains=4.")
-    distance = 0.5 * np.abs(label_shares - label_shares.mean(axis=0)).sum(axis=2).mean(axis=1)
-    worst = int(distance.argmax())
-    if distance[worst] <= MAX_DISTANCE:
-        text = f"The chains assign the same states to the steps (mean distance at most {distance[worst]:.1%})"
-        return Finding(True, text + ("." if mixed else "; they differ in small or redundant states only."))
-    text = f"Chain {worst} assigns other states to the steps than the rest (mean distance {distance[worst]:.0%})."
-    return Finding(False, f"{text} Increase tune, or inspect posterior.traces to see which chain is stuck.")
-
-
-def _check_drift(varying: dict[str, FloatArray]) -> Finding:
+def _check_drift(quantities: Mapping[str, FloatArray]) -> Finding:
     """Whether the last quarter of the draws differs from the first one."""
     drifting = []
-    for name in ("log_joint", "n_states"):
-        if name in varying:
-            first, *_, last = np.array_split(varying[name], 4, axis=1)
+    for name in (NUMBER, LIKELIHOOD):
+        trace = quantities.get(name)
+        if trace is not None and trace.shape[1] >= 4 and np.ptp(trace) > 0:
+            first, *_, last = np.array_split(trace, 4, axis=1)
             change = float(np.mean(last) - np.mean(first))
             spread = np.sqrt(0.5 * (first.var(axis=1) + last.var(axis=1)).mean())
             if abs(change) > MAX_DRIFT * spread:
                 direction = "rising" if change > 0 else "falling"
                 drifting.append(f"{name} is still {direction} ({change:+.3g} from the first quarter to the last)")
     if drifting:
-        return Finding(False, f"The chains are not stationary: {', '.join(drifting)}. Increase tune.")
-    return Finding(True, "The chains are stationary: n_states and log_joint show no trend.")
+        return Finding(False, f"The chains are not stationary: {', '.join(drifting)}.")
+    return Finding(True, "The chains are stationary: log p(y | θ) and the number of levels show no trend.")
 
 
-def _check_ess(bulk: dict[str, float], tail: dict[str, float], n_chains: int) -> Finding:
-    recommended = MIN_ESS * n_chains
-    smallest = {name: min(bulk[name], tail[name]) for name in bulk}
+def _check_ess(smallest: dict[str, float]) -> Finding:
     if not smallest:
-        return Finding(True, "All quantities are constant, so there is no effective sample size to check.")
+        return Finding(True, "All draws have the same levels, so there is no effective sample size to check.")
     name = min(smallest, key=lambda name: smallest[name])
     size = smallest[name]
-    if size >= recommended:
+    if size >= MIN_ESS:
         return Finding(True, f"Effective sample sizes are sufficient: at least {size:.0f} ({name}).")
-    factor = max(round(recommended / max(size, 1.0)), 2)
-    return Finding(
-        False,
-        f"Effective sample size of {name} is {size:.0f}; at least {recommended} is recommended. "
-        f"Take about {factor} times as many draws.",
-    )
+    return Finding(False, f"The effective sample size of {name} is {size:.0f}; at least {MIN_ESS} is needed.")
+
+
+def _report_details(rhat: Mapping[str, float], ess: Mapping[str, float]) -> Iterable[Finding]:
+    """Quantities that the verdict does not rest on; never a problem."""
+    rough = [name for name, value in rhat.items() if value > MAX_RHAT or ess[name] < GOAL_ESS]
+    if rough:
+        each = ", ".join(f"{name} (R-hat {rhat[name]:.2f}, effective sample size {ess[name]:.0f})" for name in rough)
+        yield Finding(True, f"Known less exactly, which does not affect the above: {each}.")

@@ -7,6 +7,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.durations import Omega
 from ihmm.emissions._mixture_parameters import MixturePhi
 from ihmm.emissions._parameters import join, take
 from ihmm.gibbs import SweepInfo
@@ -29,6 +30,7 @@ class PackedDraws:
     rows: FloatArray  # (Σ K(K + 1),)
     phi: Phi  # leading axis Σ K
     traces: dict[str, Array]  # (draws,) each
+    durations: Omega | None = None  # leading axis Σ K, if the model has durations
 
     def __len__(self) -> int:
         return len(self.n_states)
@@ -44,6 +46,7 @@ class PackedDraws:
             np.concatenate([draw.transitions.rows.ravel() for draw in draws]),
             join(*(draw.phi for draw in draws)),
             traces,
+            None if draws[0].durations is None else join(*(draw.durations for draw in draws)),
         )
 
     @classmethod
@@ -60,6 +63,7 @@ class PackedDraws:
             np.concatenate([part.rows for part in parts]),
             join(*(part.phi for part in parts)),
             {name: np.concatenate([part.traces[name] for part in parts]) for name in first.traces},
+            None if first.durations is None else join(*(part.durations for part in parts)),
         )
 
 
@@ -100,7 +104,8 @@ class Draws(Sequence[Draw]):
         )
         phi = take(packed.phi, slice(state, state + k))
         hyper = Hyper(*(float(traces[name][d]) for name in Hyper._fields))
-        return Draw(Trajectory(self._states[d].astype(np.int64)), transitions, phi, hyper)
+        omega = None if packed.durations is None else take(packed.durations, slice(state, state + k))
+        return Draw(Trajectory(self._states[d].astype(np.int64)), transitions, phi, hyper, durations=omega)
 
     def __repr__(self) -> str:
         return f"Draws of chain {self.chain}: {len(self)}"
@@ -143,6 +148,11 @@ class DrawBuffer:
         """All draws collected so far; there must be at least one."""
         self._pack_recent()
         return PackedDraws.concatenate(self._packed)
+
+    def move(self, states: Array) -> None:
+        """Continue in a longer array."""
+        states[: self._size] = self.states[: self._size]
+        self.states = states
 
     def clear(self) -> None:
         """Drop all draws; the array of states is used again."""

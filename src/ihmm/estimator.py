@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from scipy.sparse import issparse
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ihmm import _checks
@@ -15,7 +16,7 @@ from ihmm.model import model_for
 from ihmm.posterior import Posterior
 from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_from, viterbi
 from ihmm.samplers import Sampler
-from ihmm.sequences import as_array
+from ihmm.sequences import Sequences, as_array, column_names, match_columns
 
 TINY = 1e-300  # keeps state probabilities positive
 HMMLEARN_NAMES = {"mean": "means_", "probs": "emissionprob_", "rate": "lambdas_"}
@@ -29,15 +30,16 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     emission
         ``"auto"`` chooses from the data: normal for fractional values or several columns, categorical for integers from
         0 to 9, Poisson for larger counts. Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"``
-        (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics), ``"student-t"``
-        (outliers), ``"von-mises"`` (angles) or ``"mixture"`` (a mixture of normals in each state), each with a weakly
-        informative prior on the scale of the data. Or an emission with a prior of your choice, such as
-        ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for columns of different types.
+        (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics), ``"levels"``
+        (levels in noise that the states share), ``"student-t"`` (outliers), ``"von-mises"`` (angles) or ``"mixture"``
+        (a mixture of normals in each state), each with a weakly informative prior on the scale of the data. Or an
+        emission with a prior of your choice, such as ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for
+        columns of different types.
     sticky
         Whether self-transitions have extra prior mass: True infers the stickiness ρ, False sets it to 0, a number in
         [0, 1) fixes it.
     order
-        Number of lags of ``"autoregressive"``.
+        Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
     sampler
         How state sequences are sampled; ``ihmm.ParticleGibbs()`` if None.
     draws, tune, chains, init, thin, cores, progress
@@ -80,7 +82,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         emission: str | Emission = "auto",
         *,
         sticky: bool | float = True,
-        order: int = 1,
+        order: int | None = None,
         sampler: Sampler | None = None,
         draws: int = 500,
         tune: int = 300,
@@ -111,7 +113,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.emission_ = model.emission
         self.posterior_ = sample(
             model,
-            series,
+            Sequences.of(series, columns=getattr(self, "feature_names_in_", None)),
             sampler=self.sampler,
             draws=self.draws,
             tune=self.tune,
@@ -195,7 +197,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         if _is_list_of_series(X):
             if lengths is not None:
                 raise ValueError("lengths apply to concatenated series, but X is a list of series")
-            return [self._validate(part, reset=reset and i == 0) for i, part in enumerate(X)]
+            parts, _ = match_columns(X)
+            return [self._validate(part, reset=reset and i == 0) for i, part in enumerate(parts)]
         if y is not None and _n_dimensions(X) == 1 and reset:
             raise ValueError("X must be 2-D if y is given, as elsewhere in scikit-learn: reshape it to (-1, 1)")
         values = self._validate(X, reset=reset)
@@ -204,15 +207,29 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     def _validate(self, X: Any, *, reset: bool) -> Array:
         """One series as (T, D), NaN where missing, with the columns of the fit."""
+        values: Any = X if issparse(X) else _numbers(X)  # scikit-learn refuses sparse matrices
         if _n_dimensions(X) == 1 and (reset or self.n_features_in_ == 1):
-            X = as_array(X).reshape(-1, 1)
-        values: Array = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
-        return values
+            X = values = values.reshape(-1, 1)
+        checked: Array = check_array(values, ensure_all_finite="allow-nan", estimator=self, input_name="X")
+        names = X if column_names(X) is not None else checked
+        validate_data(self, names, reset=reset, skip_check_array=True)  # names and number of columns
+        return checked
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _numbers(X: Any) -> Array:
+    """X as an array; dates, texts and other objects are refused."""
+    values = as_array(X)
+    if values.dtype.kind in "mMO":
+        try:
+            values.astype(object).astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise TypeError(f"X must contain numbers, got dtype {values.dtype}: {error}") from error
+    return values
 
 
 def _is_list_of_series(X: Any) -> bool:

@@ -43,8 +43,8 @@ class FitOptions:
             raise ValueError("no input file; name one on the command line or in the --config file")
         if self.particles is not None and self.sampler != "particle-gibbs":
             raise ValueError(f"--particles requires --sampler particle-gibbs, got --sampler {self.sampler}")
-        if self.order is not None and self.emission != "autoregressive":
-            raise ValueError(f"--order requires --emission autoregressive, got --emission {self.emission}")
+        if self.order is not None and self.emission not in ("autoregressive", "levels"):
+            raise ValueError(f"--order requires --emission autoregressive or levels, got --emission {self.emission}")
         if self.id is not None and self.id in self.column:
             raise ValueError(f"column {self.id} is given for both --column and --id; use it for only one of them")
 
@@ -62,7 +62,7 @@ class FitOptions:
         from ihmm.model import model_for
 
         emission = ihmm.Categorical(n_symbols=max(len(table.symbols), 2)) if table.symbols else self.emission
-        return model_for(table.values, emission, self.sticky, 1 if self.order is None else self.order)
+        return model_for(table.values, emission, self.sticky, self.order)
 
     def make_sampler(self) -> "Sampler":
         if self.sampler == "particle-gibbs":

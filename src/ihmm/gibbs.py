@@ -11,13 +11,15 @@ import numpy as np
 
 from ihmm._typing import IntArray, Phi, Statistics
 from ihmm.data import Data
+from ihmm.durations import Duration, Omega, Runs
+from ihmm.emissions._parameters import take
 from ihmm.kernels.conditionals import HyperPriors, resample_transitions
 from ihmm.model import Draw, Hyper, Model, Prior, Transitions
 from ihmm.moves import Move, MoveInfo
 from ihmm.priors import BetaPrior, GammaPrior
 from ihmm.samplers import PassInfo, Sampler, StateUpdate
 from ihmm.sticks import new_stream, total_states
-from ihmm.trajectory import Trajectory
+from ihmm.trajectory import Trajectory, runs
 
 
 class SweepInfo(NamedTuple):
@@ -34,7 +36,7 @@ def sweep(
     """One Gibbs sweep over everything unknown."""
     update, info = resample_states(rng, data, model, draw, sampler)
     accepted = [MoveInfo()]
-    for move in moves:
+    for move in moves if model.duration is None else ():  # moves take transitions for those of a hidden Markov model
         update, move_info = move.apply(rng, data, model, update, draw.hyper)
         accepted.append(move_info)
     draw, log_joint = resample_globals(rng, data, model, update, draw.hyper)
@@ -65,7 +67,8 @@ def initial_draw(rng: np.random.Generator, data: Data, model: Model, states: Int
     hyper = Hyper(_mean(prior.gamma), concentration, _mean(prior.stickiness))
     labels, states = np.unique(states, return_inverse=True)
     beta = np.full(len(labels) + 1, 1 / (len(labels) + 1))
-    update = StateUpdate(Trajectory(states.astype(np.int64)), beta)
+    omega = None if model.duration is None else model.duration.sample_prior(rng, len(labels))
+    update = StateUpdate(Trajectory(states.astype(np.int64)), beta, durations=omega)
     return resample_globals(rng, data, model, update, hyper)[0]
 
 
@@ -74,13 +77,39 @@ def resample_globals(
 ) -> tuple[Draw, float]:
     """Steps 2–5: everything but the trajectory, given it and β. Also returns the joint log-likelihood."""
     counts, statistics = update.trajectory.statistics(data, update.n_states)
+    if model.duration is not None:
+        counts = counts.copy()
+        counts[np.arange(1, len(counts)), np.arange(len(counts) - 1)] = 0
     gamma, concentration, stickiness, beta, rows = resample_transitions(
-        new_stream(rng), hyper_priors(model.prior), counts, update.beta, *hyper
+        new_stream(rng),
+        hyper_priors(model.prior),
+        counts,
+        update.beta,
+        *hyper,
+        *(() if model.duration is None else (True,)),
     )
     phi, components, log_likelihood = resample_emissions(rng, data, model, update, statistics)
     transitions = Transitions(beta, rows[0], rows[1:])
     draw = Draw(update.trajectory, transitions, phi, Hyper(gamma, concentration, stickiness), components)
-    return draw, float((counts * np.log(rows[:, :-1])).sum()) + log_likelihood
+    log_path = float((counts * np.log(np.maximum(rows[:, :-1], SMALLEST))).sum())
+    if model.duration is not None:
+        segments = runs(update.states, data.offsets)
+        draw = draw._replace(durations=model.duration.update(rng, segments, update.durations))
+        log_path += log_dwell(model.duration, segments, draw.durations)
+    log_joint = log_path + log_likelihood
+    if not log_joint < np.inf:
+        raise ArithmeticError(
+            f"the log joint density of data and draw is {log_joint}: {type(model.emission).__name__} has no finite "
+            f"likelihood at its parameters {phi}"
+        )
+    return draw, log_joint
+
+
+def log_dwell(duration: Duration, segments: Runs, omega: Omega) -> float:
+    """log p of how long every segment lasts, given ω; the last one of a sequence is cut off by the end of the data."""
+    own = take(omega, segments.state)
+    ended = duration.log_probability(segments.length, own)
+    return float(np.where(segments.censored, duration.log_survivor(segments.length, own), ended).sum())
 
 
 def resample_emissions(
@@ -110,6 +139,7 @@ def hyper_priors(prior: Prior) -> HyperPriors:
 
 
 FIXED = (0.0, 0.0)
+SMALLEST = np.finfo(np.float64).tiny  # stands for probabilities of 0, which no transition has that is counted
 MAX_INITIAL_CONCENTRATION = 10.0
 
 

@@ -1,5 +1,6 @@
 """The model, and one draw of everything unknown in it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -8,14 +9,20 @@ import numpy as np
 from ihmm import _checks
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.data import Data
+from ihmm.durations import REQUIRED as DURATION_REQUIRED
+from ihmm.durations import Duration, Omega
 from ihmm.emissions._conjugate import Conjugate, conjugate
-from ihmm.emissions._protocol import REQUIRED, Emission, log_density_at, log_marginal, provides
+from ihmm.emissions._parameters import size
+from ihmm.emissions._protocol import REQUIRED, Emission, has_past, log_density_at, log_marginal, memory, provides
+from ihmm.emissions._validation import checked_density, checked_marginal
 from ihmm.emissions.choose import choose
+from ihmm.kernels.memory import AfterChange
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.sequences import Sequences
 from ihmm.trajectory import Trajectory, by_piece
 
 Prior = HDPPrior | FinitePrior
+NO_MEMORY = AfterChange(*(np.empty((0, 0)) for _ in range(5)), np.inf)
 
 
 class Hyper(NamedTuple):
@@ -46,7 +53,7 @@ class Draw(NamedTuple):
     """One state of the Markov chain: trajectory, transitions, emission parameters and hyperparameters.
 
     `components` is the mixture component of every time step if the emission is a mixture; draws that are kept do not
-    store it.
+    store it. `durations` are the parameters ω of the duration laws of the states, if the model has durations.
     """
 
     trajectory: Trajectory
@@ -54,6 +61,7 @@ class Draw(NamedTuple):
     phi: Phi
     hyper: Hyper
     components: IntArray | None = None
+    durations: Omega | None = None
 
     @property
     def states(self) -> IntArray:
@@ -66,10 +74,16 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """A hidden Markov model: a family of emissions and a prior on transitions, infinite or finite (T15 §2)."""
+    """A hidden Markov model: a family of emissions and a prior on transitions, infinite or finite (T15 §2).
+
+    With a `duration`, such as ``ihmm.durations.Geometric()``, it is a hidden semi-Markov model: a state lasts as long as
+    its duration law says and is then followed by another one. The first segment of a sequence begins with the data, the
+    last one is cut off by their end.
+    """
 
     emission: Emission
     prior: Prior = field(default_factory=HDPPrior)
+    duration: Duration | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.emission, type):
@@ -82,12 +96,40 @@ class Model:
             )
         if not isinstance(self.prior, (HDPPrior, FinitePrior)):
             raise TypeError(f"prior must be an HDPPrior or a FinitePrior, got {self.prior!r}")
+        if self.duration is not None:
+            self._check_duration()
+        if self.memory > (self.duration.minimum if self.duration is not None else 0):
+            raise ValueError(
+                f"{type(self.emission).__name__} has noise with a memory of {self.memory} step(s), so every state must "
+                f"last at least as long; use duration=ihmm.durations.Geometric(minimum={self.memory}) or greater"
+            )
+
+    def _check_duration(self) -> None:
+        example = "ihmm.durations.Geometric()"
+        if isinstance(self.duration, type):
+            raise TypeError(f"duration must be an instance, got the class; call it: {self.duration.__name__}(…)")
+        missing = [name for name in DURATION_REQUIRED if not callable(getattr(self.duration, name, None))]
+        if missing:
+            raise TypeError(
+                f"duration must be None or a Duration such as {example}, got {self.duration!r}, "
+                f"which does not define {', '.join(missing)}"
+            )
+        if self.prior.stickiness != 0.0:
+            raise ValueError(
+                f"with a duration the stickiness must be 0, got {self.prior.stickiness!r}: how long a state lasts is "
+                f"decided by {self.duration!r}; leave the stickiness out of the prior"
+            )
+        if isinstance(self.prior, FinitePrior) and self.prior.n_states < 2:
+            raise ValueError("with a duration a finite model needs at least 2 states, as no state follows itself")
 
     # Data
 
-    def observe(self, y: Any, *, shortest: int = 2) -> Data:
-        """Validate raw series; every error about data is raised here, before any sampling."""
-        sequences = Sequences.of(y, shortest=shortest)
+    def observe(self, y: Any, *, shortest: int = 2, columns: Sequence[str] | None = None) -> Data:
+        """Validate raw series; every error about data is raised here, before any sampling.
+
+        Columns of data frames are matched by name to `columns`, if given.
+        """
+        sequences = Sequences.of(y, shortest=shortest, columns=columns)
         parts = []
         for i, part in enumerate(np.split(sequences.values, sequences.offsets[1:-1])):
             try:
@@ -96,15 +138,17 @@ class Model:
                 if len(sequences.lengths) > 1:
                     raise ValueError(f"sequence {i}: {error}") from error
                 raise
-        return self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
+        data = self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
+        return data._replace(columns=sequences.columns)
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data made of validated observations."""
-        with_past = self.emission.with_past(y, offsets, missing) if provides(self.emission, "with_past") else None
+        with_past = self.emission.with_past(y, offsets, missing) if has_past(self.emission) else None
         data = Data(y, offsets, np.empty(0), missing, with_past)
         marginal = log_marginal(self.emission, data.observations)
         if data.uninformative is not None:
             marginal[data.uninformative] = 0.0
+        marginal = checked_marginal(self.emission, marginal, data.observations)
         return data._replace(log_marginal=marginal, conjugate=self._conjugate(data))
 
     def _conjugate(self, data: Data) -> Conjugate | None:
@@ -120,31 +164,59 @@ class Model:
 
     def log_density(self, data: Data, phi: Phi, steps: slice = slice(None)) -> FloatArray:
         """log f(y_t | φ_k), shape (T, K)."""
-        table = self.emission.log_density(data.observations[steps], phi)
+        y = data.observations[steps]
+        table = self.emission.log_density(y, phi)
         if data.uninformative is not None:
             table[data.uninformative[steps]] = 0.0
-        return table
+        return checked_density(self.emission, table, y, phi, data.first + (steps.start or 0), size(phi))
 
     def log_density_at(self, data: Data, states: IntArray, phi: Phi) -> FloatArray:
         """log f(y_t | φ_{s_t}), shape (T,)."""
-        values = log_density_at(self.emission, data.observations, states, phi)
+        values = log_density_at(self.emission, data.observations, self.with_previous(states), phi)
         if data.uninformative is not None:
             values[data.uninformative] = 0.0
-        return values
+        return checked_density(self.emission, values, data.observations, phi, data.first, None)
+
+    @property
+    def memory(self) -> int:
+        """p, the number of steps for which the noise remembers the previous state; 0 for most emissions."""
+        return memory(self.emission) or 0
+
+    def after_change(self, data: Data, phi: Phi, steps: slice) -> AfterChange:
+        """What the densities of the first p steps after a change of state depend on."""
+        if self.memory == 0:
+            return NO_MEMORY
+        after = self.emission.after_change(data.observations[steps], phi)  # type: ignore[attr-defined]
+        if data.uninformative is not None:
+            after = after._replace(value=np.where(data.uninformative[steps, None], np.nan, after.value))
+        return AfterChange(*map(np.ascontiguousarray, after[:-1]), float(after.dof))
 
     def log_likelihood(self, data: Data, states: IntArray, phi: Phi) -> float:
         """log p(y | s, φ)."""
+
+        states = self.with_previous(states)
 
         def one(piece: slice) -> float:
             return float(self.log_density_at(data.take(piece), states[piece], phi).sum())
 
         return sum(by_piece(data, one))
 
+    def with_previous(self, states: IntArray) -> IntArray:
+        """The states that the density of each step depends on: (T, p + 1) if that includes the p states before.
+
+        States before the beginning of a sequence are arbitrary: its first p steps are uninformative.
+        """
+        order = self.memory
+        if order == 0 or states.ndim == 2:
+            return states
+        steps = np.arange(len(states))
+        return np.stack([states[np.maximum(steps - lag, 0)] for lag in range(order + 1)], axis=1)
+
     def resample_phi(
         self, rng: np.random.Generator, data: Data, states: IntArray, n_states: int, phi: Phi | None
     ) -> Phi:
         """φ | y, s: an exact draw, or a transition from the current `phi` if the emission has `update`."""
-        y, states = data.pair(states)
+        y, states = data.pair(self.with_previous(states))
         if phi is not None and provides(self.emission, "update"):
             return self.emission.update(rng, y, states, phi)
         return self.emission.resample(rng, y, states, n_states)
@@ -184,7 +256,9 @@ class Model:
         return phi, out
 
 
-def model_for(values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int = 1) -> Model:
+def model_for(
+    values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int | None = None
+) -> Model:
     """The default model for `values`, (T, D), NaN where missing.
 
     The emission is chosen by `ihmm.emissions.choose`. The prior favours few states and leaves open how similar the rows

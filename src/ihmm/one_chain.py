@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class RunningChain(ABC):
     def __init__(self, task: ChainTask, before: Checkpoint | None, writer: ChainWriter) -> None:
         self.task, self.position, self.writer = task, before, writer
         self.n_states, self.log_joint = 0, float("nan")
+        self._storing, self._abandoned = Lock(), False
 
     @property
     def done(self) -> int:
@@ -61,9 +63,15 @@ class RunningChain(ABC):
         """Make at least one more sweep."""
 
     def close(self) -> None:
-        """Store the draws that have not been stored yet."""
-        if self.position is not None:
-            self.writer.flush(self.position)
+        """Store the draws that have not been stored yet. Only for the thread that advances the chain, or after it."""
+        with self._storing:
+            if self.position is not None and not self._abandoned:
+                self.writer.flush(self.position)
+
+    def abandon(self) -> None:
+        """Store nothing more: the chain is left in the middle of a sweep, and others may work on its run."""
+        with self._storing:
+            self._abandoned = True
 
 
 class LocalChain(RunningChain):
@@ -88,7 +96,7 @@ class LocalChain(RunningChain):
         self.position = Checkpoint(done + 1, draw, dict(self._rng.bit_generator.state))
         self.n_states, self.log_joint = draw.n_states, info.log_joint
         if self.finished or self.writer.due():
-            self.writer.flush(self.position)
+            self.close()
 
 
 class ExecutorChain(RunningChain):
@@ -101,8 +109,10 @@ class ExecutorChain(RunningChain):
     def advance(self) -> None:
         seconds = np.inf if self.task.is_repair else TASK_SECONDS
         chunk = self._executor.submit(make_chunk, self.task, self.position, seconds).result()
-        self.writer.append(chunk)
         assert chunk.after is not None  # only saved posteriors have no checkpoint
+        with self._storing:
+            if not self._abandoned:
+                self.writer.append(chunk)
         self.position, self.n_states = chunk.after, chunk.after.draw.n_states
 
 

@@ -4,8 +4,8 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from scipy.special import logsumexp
@@ -14,14 +14,14 @@ from ihmm import _checks, diagnostics, predict, store, summaries
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.draw_storage import HYPER, Draws, PackedDraws, StoredDraws
-from ihmm.labels import count_labels
+from ihmm.evidence import collect
+from ihmm.levels import Levels, find_levels
 from ihmm.model import Draw, Model
+from ihmm.remedies import RunFacts
 from ihmm.samplers import Sampler
 
 if TYPE_CHECKING:
     import xarray
-
-Item = TypeVar("Item")
 
 
 @final
@@ -39,6 +39,10 @@ class Posterior:
         Name → (chains, draws): n_states, log_joint, the hyperparameters, and diagnostics of the sampler.
     warmup
         The tuning sweeps as a `Posterior`, or None if they were not saved.
+    resolution
+        Differences between means that do not matter, in the units of the data, as in `levels`; None by default.
+    settings
+        All settings of the run, None if they are not known.
     """
 
     def __init__(
@@ -51,9 +55,14 @@ class Posterior:
         sampler: Sampler | None = None,
         seed: int | None = None,
         warmup: "Posterior | None" = None,
+        settings: store.RunSettings | None = None,
     ) -> None:
         self.model, self.data, self.sampler, self.seed, self.warmup = model, data, sampler, seed, warmup
         self._states, self._records = states, tuple(records)
+        self.resolution: float | None = None
+        self.settings = settings
+        self._levels: dict[tuple[float | None, float | None], Levels] = {}
+        self._checks: dict[float | None, diagnostics.Check] = {}
         shortest = min(len(record) for record in records)
         names = records[0].traces
         self.traces: dict[str, Array] = {
@@ -98,17 +107,44 @@ class Posterior:
         return summaries.summarise(self, self._trajectories, like, self.model.emission)
 
     def check(self) -> diagnostics.Check:
-        """Check convergence and agreement of the chains. Print the result for a report with advice.
+        """Can the answer be trusted? Convergence, agreement of the chains and fit of the model. Print it to read it.
 
-        Requires the extra `arviz`.
+        The verdict rests on the levels: see `levels`. Requires the extra `arviz`.
         """
-        found = self.summary()
-        ends = np.cumsum([len(record) for record in self._records])
-        by_chain = []
-        trajectories = np.split(self._trajectories, ends[:-1])
-        for states, matches in zip(trajectories, _split(found.matches, ends), strict=True):
-            by_chain.append(count_labels(states, matches, found.n_states) / len(states))
-        return diagnostics.check(self.traces, self.states, np.stack(by_chain))
+        key = self.resolution
+        if key not in self._checks:
+            settings = self.settings
+            run = RunFacts(
+                draws=self.n_states.shape[1],
+                tune=None if settings is None else settings.tune,
+                init=None if settings is None else settings.init,
+                chains=len(self._records),
+            )
+            found = collect(self.model, self.data, self.draws, self.states, self.traces, self.levels(), run)
+            self._checks[key] = diagnostics.check(found)
+        return self._checks[key]
+
+    def levels(self, resolution: float | None = None, *, overlap: float | None = None) -> Levels:
+        """Group states that emit the same into levels: how many there are, and the kinetic states of each.
+
+        Parameters
+        ----------
+        resolution
+            States whose means differ by less than this, in every column, are on one level.
+        overlap
+            States are on one level if their emission laws overlap by at least this much: ∫ min(f, g), 1 for equal laws
+            and 0 for laws without a value in common. By default 0.7 for measurements (means less than ¾ of a standard
+            deviation apart) and 0.9 for symbols and counts.
+        """
+        resolution = self.resolution if resolution is None else _checks.positive("resolution", resolution)
+        if overlap is not None and not 0 < overlap <= 1:
+            raise ValueError(f"overlap must be above 0 and at most 1, got {overlap!r}")
+        key = (resolution, overlap)
+        if key not in self._levels:
+            self._levels[key] = find_levels(
+                self.model, self.data, self.draws, self.summary(), resolution=resolution, overlap=overlap
+            )
+        return self._levels[key]
 
     # Without matching states
 
@@ -167,7 +203,7 @@ class Posterior:
         return predict.state_probabilities(self.model, self._observe(y), self._labelled, n_labels, causal=causal)
 
     def _observe(self, y: Any) -> Data:
-        return self.model.observe(y, shortest=1)
+        return self.model.observe(y, shortest=1, columns=self.data.columns)
 
     @cached_property
     def _labelled(self) -> "list[predict.LabelledDraw]":
@@ -236,7 +272,7 @@ class Posterior:
         assert kept is not None  # see `load`
         sampler, seed = settings.sampler, settings.seed
         warmup = cls(settings.model, data, *tuned, sampler=sampler, seed=seed) if tuned is not None else None
-        return cls(settings.model, data, *kept, sampler=sampler, seed=seed, warmup=warmup)
+        return cls(settings.model, data, *kept, sampler=sampler, seed=seed, warmup=warmup, settings=settings)
 
     def _contents(self) -> store.RunContents:
         settings = store.RunSettings(
@@ -306,10 +342,6 @@ def _time(lengths: IntArray) -> dict[str, Any]:
         time["sequence"] = ("time", np.repeat(np.arange(len(lengths)), lengths))
         time["step"] = ("time", np.concatenate([np.arange(length) for length in lengths]))
     return time
-
-
-def _split(items: list[Item], ends: IntArray) -> list[list[Item]]:
-    return [items[begin:end] for begin, end in pairwise([0, *ends])]
 
 
 def _shares(probabilities: dict[int, float], most: int = 4) -> str:

@@ -7,7 +7,7 @@ likelihoods are those of a proper model.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,17 +19,22 @@ from ihmm.data import Data
 from ihmm.emissions import DPMixture
 from ihmm.emissions._angles import circular_mean, unwrap
 from ihmm.emissions._parameters import join, take
-from ihmm.emissions._protocol import Emission, complete, provides, sample_new
+from ihmm.emissions._protocol import Emission, complete, has_past, provides, sample_new
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
+from ihmm.kernels.side_by_side import add_filtered_lanes
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.samplers._base import sequence_starts
 from ihmm.samplers._densities import densities
+from ihmm.side_by_side import Chain, Lanes, add_filtered, add_smoothed, log_predictive, side_by_side
 from ihmm.sticks import extend_phi, open_below
 
 MAX_REMAINDER = 0.01  # sticks are broken until less than this is left of every row
 MAX_NEW_STATES = 100  # or, if γ is large, until there are about so many new states, γ log(1/remainder)
-DRAWS_PER_TASK = 8  # of a thread; fixed, so that sums do not depend on the number of threads
+DRAWS_PER_TASK = 32  # of a thread
+LANES = 16  # draws side by side
+MAX_STATES_IN_LANES = 16  # of draws side by side; for more states, one draw at a time is as fast
+STORED_CELLS = 12_000_000  # filtered probabilities that a thread stores, 96 MB
 UNSEEN = -1  # label of states that no draw has visited
 
 
@@ -78,14 +83,14 @@ def finite_hmm(model: Model, item: LabelledDraw) -> FiniteHMM:
     return FiniteHMM(rows[0], np.ascontiguousarray(rows[1:]), phi, not finite, labels)
 
 
-def log_densities(model: Model, data: Data, hmm: FiniteHMM) -> FloatArray:
+def log_densities(model: Model, data: Data, hmm: FiniteHMM, steps: slice = slice(None)) -> FloatArray:
     """log f(y_t | φ_k), shape (T, L), as the transpose of a contiguous array."""
-    known = model.log_density(data, hmm.phi)
+    known = model.log_density(data, hmm.phi, steps)
     if not hmm.open_ended:
         return known
-    table = np.empty((len(hmm.initial), len(data.y)))
+    table = np.empty((len(hmm.initial), len(known)))
     table[:-1] = known.T
-    table[-1] = data.log_marginal
+    table[-1] = data.log_marginal[steps]
     return table.T
 
 
@@ -102,14 +107,17 @@ def run_filter(model: Model, data: Data, hmm: FiniteHMM) -> tuple[FloatArray, Fl
 # Averages over the draws
 
 
-def log_likelihood(model: Model, data: Data, items: Iterable[LabelledDraw]) -> FloatArray:
+def log_likelihood(model: Model, data: Data, items: Sequence[LabelledDraw]) -> FloatArray:
     """(draws, sequences): log p(y_i | draw)."""
 
-    def one_draw(item: LabelledDraw) -> FloatArray:
-        _, log_predictive = run_filter(model, data, finite_hmm(model, item))
-        return np.add.reduceat(log_predictive, data.offsets[:-1])
+    def of_draws(part: Sequence[LabelledDraw]) -> FloatArray:
+        out = np.empty((len(part), len(data.offsets) - 1))
+        for where, batch in batches(model, data, part):
+            by_step = log_predictive(batch) if isinstance(batch, Lanes) else run_filter(model, data, batch)[1]
+            out[where] = np.add.reduceat(by_step, data.offsets[:-1], axis=-1)
+        return out
 
-    return np.array(list(in_threads(one_draw, items)))
+    return np.concatenate(list(in_threads(of_draws, parts_of(items))))
 
 
 def state_probabilities(
@@ -121,20 +129,47 @@ def state_probabilities(
     """
 
     def sum_over(part: Sequence[LabelledDraw]) -> FloatArray:
-        total = np.zeros((len(data.y), n_labels + 1))
-        for item in part:
-            hmm = finite_hmm(model, item)
-            probabilities, _ = run_filter(model, data, hmm)
-            if not causal:
-                smooth(probabilities, sequence_starts(data.offsets), hmm.rows)
-            to_label = np.zeros((len(hmm.label), n_labels + 1))
-            to_label[np.arange(len(hmm.label)), hmm.label] = 1  # UNSEEN, −1, is the last column
-            total += probabilities @ to_label
+        total, room = np.zeros((len(data.y), n_labels + 1)), np.empty(STORED_CELLS)
+        for _, batch in batches(model, data, part):
+            if not isinstance(batch, Lanes):
+                probabilities, _ = run_filter(model, data, batch)
+                if not causal:
+                    smooth(probabilities, sequence_starts(data.offsets), batch.rows)
+                add_filtered_lanes(probabilities[:, :, None], batch.label[:, None], total)
+            elif causal:
+                add_filtered(batch, total)
+            else:
+                add_smoothed(batch, total, room)
         return total
 
-    parts = [items[i : i + DRAWS_PER_TASK] for i in range(0, len(items), DRAWS_PER_TASK)]
-    total = sum(in_threads(sum_over, parts), start=np.zeros((len(data.y), n_labels + 1)))
+    total = sum(in_threads(sum_over, parts_of(items)), start=np.zeros((len(data.y), n_labels + 1)))
     return np.asarray(total / total.sum(axis=1, keepdims=True))
+
+
+def parts_of(items: Sequence[LabelledDraw]) -> list[Sequence[LabelledDraw]]:
+    """One part after the other is given to a thread. Sums do not depend on the number of threads, as parts do not."""
+    return [items[i : i + DRAWS_PER_TASK] for i in range(0, len(items), DRAWS_PER_TASK)]
+
+
+def batches(
+    model: Model, data: Data, items: Sequence[LabelledDraw]
+) -> Iterator[tuple[IntArray | int, Lanes | FiniteHMM]]:
+    """Draws with few states side by side, similar numbers of states together, and the others one by one; with their
+    indices."""
+    hmms = [finite_hmm(model, item) for item in items]
+    order = np.argsort([len(hmm.initial) for hmm in hmms], kind="stable")
+    few = [i for i in order if len(hmms[i].initial) <= MAX_STATES_IN_LANES]
+    starts = sequence_starts(data.offsets) >= 0
+    for first in range(0, len(few), LANES):
+        where = np.array(few[first : first + LANES])
+        chosen = [hmms[i] for i in where]
+
+        def log_density(lane: int, steps: slice, hmms: Sequence[FiniteHMM] = chosen) -> FloatArray:
+            return log_densities(model, data, hmms[lane], steps).T
+
+        yield where, side_by_side([Chain(hmm.initial, hmm.rows, hmm.label) for hmm in chosen], log_density, starts)
+    for i in order[len(few) :]:
+        yield i, hmms[i]
 
 
 def decode(model: Model, data: Data, items: Iterable[LabelledDraw]) -> IntArray:
@@ -254,7 +289,7 @@ def simulate_from(
         if visits.size:
             phi = join(phi, sample_new(model.emission, rng, visits.size, phi))
             states[visits] += np.arange(visits.size)
-    history = (past,) if provides(model.emission, "with_past") else ()
+    history = (past,) if has_past(model.emission) else ()
     return model.emission.sample_observations(rng, states, phi, *history), labels
 
 
@@ -278,7 +313,7 @@ def impute(model: Model, data: Data, items: Iterable[LabelledDraw]) -> Imputed:
     missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
     partly = np.asarray(np.isnan(data.y.reshape(len(data.y), -1)).any(axis=1)) & ~missing
     steps = np.flatnonzero(missing | partly)
-    if steps.size and provides(model.emission, "with_past"):
+    if steps.size and has_past(model.emission):
         raise ValueError(
             f"{type(model.emission).__name__} cannot impute missing values ({steps.size} steps have some): they "
             "depend on the observations before and after them, but the model drops the history at a gap"

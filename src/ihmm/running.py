@@ -3,6 +3,7 @@
 import warnings
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from importlib.util import find_spec
 from threading import Event, Lock
 
 from ihmm.data import Data
@@ -14,6 +15,7 @@ from ihmm.store import Backend, SweepRange
 from ihmm.workers import Threads, Workers
 
 POLL = 0.1  # seconds between updates of the progress bars
+MAX_AUTO_DRAWS, MAX_AUTO_STATES = 4000, 500_000_000  # draws per chain, and states of all draws, for draws="auto"
 STEPS_PER_THREAD = 4000  # with fewer time steps a thread costs more than it saves
 
 
@@ -31,22 +33,48 @@ class Resources:
         return data._replace(workers=self.workers or Threads(threads))
 
 
-def run_chains(backend: Backend, resources: Resources, progress: bool) -> Posterior:
+def run_chains(backend: Backend, resources: Resources, progress: bool, stacklevel: int = 3) -> Posterior:
     """Make the sweeps that a run lacks, and return all its draws.
 
-    Warnings point at the caller of the caller: the code that calls `sample` or `resume`.
+    Warnings point at the caller of the caller by default: the code that calls `sample` or `resume`.
     """
     chains = _start(backend, backend.missing(), resources)
     n_threads = min(resources.cores, len(chains)) if resources.executor is None else len(chains)
     try:
         if chains:
             _advance_all(chains, n_threads, progress)
+    except KeyboardInterrupt:  # the second one: threads are still in the middle of a sweep
+        for chain in chains:
+            chain.abandon()
+        raise
     finally:
         for chain in chains:
             chain.close()
     contents = backend.contents()
-    _report_interruption(contents.sizes, backend.settings.draws, backend.resume_hint, stacklevel=3)
+    _report_interruption(contents.sizes, backend.settings.draws, backend.resume_hint, stacklevel)
     return Posterior.of(contents)
+
+
+def run_to_convergence(backend: Backend, resources: Resources, progress: bool) -> Posterior:
+    """Run the chains, and double the number of draws until they have converged or a limit is reached.
+
+    An interruption ends it.
+    """
+    posterior = run_chains(backend, resources, progress, stacklevel=4)
+    while _may_double(backend) and _is_complete(posterior, backend) and not posterior.check().converged:
+        backend.extend(2 * backend.settings.draws)
+        posterior = run_chains(backend, resources, progress, stacklevel=4)
+    return posterior
+
+
+def _may_double(backend: Backend) -> bool:
+    draws = 2 * backend.settings.draws
+    states = draws * backend.settings.chains * len(backend.data.y)
+    return draws <= MAX_AUTO_DRAWS and states <= MAX_AUTO_STATES and find_spec("arviz_stats") is not None
+
+
+def _is_complete(posterior: Posterior, backend: Backend) -> bool:
+    return [len(draws) for draws in posterior.draws] == [backend.settings.draws] * backend.settings.chains
 
 
 def _start(backend: Backend, ranges: list[SweepRange], resources: Resources) -> list[RunningChain]:

@@ -7,7 +7,9 @@ import numpy as np
 from ihmm._checks import count
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._protocol import provides
+from ihmm.durations import Duration, Omega
+from ihmm.emissions._parameters import join, take
+from ihmm.emissions._protocol import has_past
 from ihmm.model import Draw, Hyper, Model, Prior, Transitions
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 from ihmm.trajectory import Trajectory
@@ -37,7 +39,7 @@ def draw_observations(rng: np.random.Generator, model: Model, draw: Draw, begin:
     emission, states, phi = model.emission, draw.states, draw.phi
     if draw.components is not None:
         return emission.sample_given(rng, states, draw.components, phi)  # type: ignore[attr-defined, no-any-return]
-    if not provides(emission, "with_past"):
+    if not has_past(emission):
         return emission.sample_observations(rng, states, phi)
     return np.concatenate([emission.sample_observations(rng, part, phi) for part in np.split(states, begin)])
 
@@ -45,7 +47,11 @@ def draw_observations(rng: np.random.Generator, model: Model, draw: Draw, begin:
 def draw_prior(rng: np.random.Generator, model: Model, lengths: list[int]) -> Draw:
     """A draw of everything except the observations."""
     hyper = draw_hyper(rng, model)
-    beta, states = draw_states(rng, model.prior, hyper, lengths)
+    if model.duration is None:
+        beta, states = draw_states(rng, model.prior, hyper, lengths)
+        omega = None
+    else:
+        beta, states, omega = draw_segments(rng, model, model.duration, hyper, lengths)
     n_states = len(beta) - 1
     # Given states, β and hyperparameters, the rows of π are Dirichlet; φ does not depend on the states
     counts = np.zeros((n_states + 1, n_states))
@@ -54,9 +60,11 @@ def draw_prior(rng: np.random.Generator, model: Model, lengths: list[int]) -> Dr
     concentration = np.vstack([hyper.concentration * beta, np.tile(hyper.alpha * beta, (n_states, 1))])
     concentration[1:, :-1] += hyper.kappa * np.eye(n_states)
     concentration[:, :-1] += counts
+    if omega is not None:
+        concentration[np.arange(1, n_states + 1), np.arange(n_states)] = FLOOR  # no state follows itself
     rows = dirichlet(rng, concentration)
     phi = model.emission.sample_prior(rng, n_states)
-    return Draw(Trajectory(states), Transitions(beta, rows[0], rows[1:]), phi, hyper)
+    return Draw(Trajectory(states), Transitions(beta, rows[0], rows[1:]), phi, hyper, durations=omega)
 
 
 def draw_hyper(rng: np.random.Generator, model: Model) -> Hyper:
@@ -108,6 +116,44 @@ def draw_states(
             states.append(state)
             previous = state
     return np.maximum(np.append(beta, remainder), FLOOR), np.array(states, dtype=np.int64)
+
+
+def draw_segments(
+    rng: np.random.Generator, model: Model, duration: Duration, hyper: Hyper, lengths: list[int]
+) -> tuple[FloatArray, IntArray, Omega]:
+    """β, the states, and the parameters of their durations, with π integrated out.
+
+    A state is followed by another one: row j without j itself is an urn of mass c(1−β_j) over the rest of β.
+    """
+    finite = isinstance(model.prior, FinitePrior)
+    beta: list[float] = []
+    remainder = 1.0
+    urns: dict[int, list[int]] = {}
+    states: list[int] = []
+    omega = duration.sample_prior(rng, 0)
+    for length in lengths:
+        end, previous = len(states) + length, -1
+        while len(states) < end:
+            urn = urns.setdefault(previous, [])
+            weights = np.append(beta, remainder)
+            if previous >= 0:
+                weights[previous] = 0.0
+            u = rng.random() * (len(urn) + hyper.concentration * weights.sum())
+            if u < len(urn):
+                state = urn[int(u)]
+            else:
+                state = int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right"))
+                state = min(state, int(np.flatnonzero(weights)[-1]))
+                if state == len(beta):
+                    share = draw_share(rng, model.prior, hyper.gamma, len(beta))
+                    beta.append(remainder * share)
+                    remainder = max(remainder * (1 - share), FLOOR) if share < 1 or not finite else 0.0
+                    omega = join(omega, duration.sample_prior(rng, 1))
+            urn.append(state)
+            lasts = int(duration.sample(rng, take(omega, np.array([state])))[0])
+            states += [state] * min(lasts, end - len(states))
+            previous = state
+    return np.maximum(np.append(beta, remainder), FLOOR), np.array(states, dtype=np.int64), omega
 
 
 def draw_share(rng: np.random.Generator, prior: Prior, gamma: float, n_visited: int) -> float:

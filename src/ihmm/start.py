@@ -4,12 +4,15 @@ import numpy as np
 
 from ihmm._typing import IntArray
 from ihmm.data import Data
+from ihmm.durations import Duration
 from ihmm.gibbs import initial_draw
 from ihmm.model import Draw, Model
 from ihmm.moves import GreedySplitMerge
 from ihmm.samplers import StateUpdate
+from ihmm.trajectory import runs
 
 AUTO_ROUNDS = 10  # rounds of splits and merges
+GREEDY_STICKINESS = 0.9
 
 InitialStates = int | str | IntArray  # number of states, "auto", or trajectory
 
@@ -23,17 +26,54 @@ def first_draw(rng: np.random.Generator, data: Data, model: Model, init: Initial
     """State of a chain before its first sweep."""
     if isinstance(init, np.ndarray):
         trajectory = init
-    elif isinstance(init, int):
+    elif isinstance(init, int) and model.duration is None:
         trajectory = rng.integers(init, size=len(data.y))
+    elif isinstance(init, int):
+        trajectory = _random_segments(rng, data, model.duration, init)
     else:
         trajectory = _greedy_trajectory(rng, data, model)
+    if model.duration is not None:
+        trajectory = absorb_short_runs(trajectory, data.offsets, model.duration.minimum)
     return initial_draw(rng, data, model, trajectory)
+
+
+def _random_segments(rng: np.random.Generator, data: Data, duration: Duration, n_states: int) -> IntArray:
+    """Uniformly random states that change after the minimum duration at the earliest."""
+    parts = [
+        np.repeat(rng.integers(n_states, size=-(-length // duration.minimum)), duration.minimum)[:length]
+        for length in data.lengths
+    ]
+    return np.concatenate(parts)
+
+
+def absorb_short_runs(states: IntArray, offsets: IntArray, minimum: int) -> IntArray:
+    """The trajectory with every run that is shorter than the minimum given to the run before it, or if it is the first
+    of its sequence to the next one. The last run of a sequence may be shorter: it is cut off by the end of the data."""
+    length, state, censored = runs(states, offsets)
+    kept: list[tuple[int, int]] = []  # state and length
+    before = 0  # runs of earlier sequences
+    for d, k, is_last in zip(length.tolist(), state.tolist(), censored.tolist(), strict=True):
+        if len(kept) > before and kept[-1][0] != k and kept[-1][1] < minimum:
+            _, short = kept.pop()
+            if len(kept) > before:
+                kept[-1] = kept[-1][0], kept[-1][1] + short
+            else:
+                d += short
+        if len(kept) > before and kept[-1][0] == k:
+            kept[-1] = k, kept[-1][1] + d
+        else:
+            kept.append((k, d))
+        if is_last:
+            before = len(kept)
+    return np.repeat([k for k, _ in kept], [d for _, d in kept]).astype(np.int64)
 
 
 def _greedy_trajectory(rng: np.random.Generator, data: Data, model: Model) -> IntArray:
     """The trajectory for ``init="auto"``: a single state, split and merged greedily a few times."""
     draw = initial_draw(rng, data, model, np.zeros(len(data.y), np.int64))
     update = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi)
+    # Splits and merges are judged by a hidden Markov model; without a duration law, stickiness says that states last
+    hyper = draw.hyper if model.duration is None else draw.hyper._replace(stickiness=GREEDY_STICKINESS)
     for _ in range(AUTO_ROUNDS):
-        update, _ = GreedySplitMerge().apply(rng, data, model, update, draw.hyper)
+        update, _ = GreedySplitMerge().apply(rng, data, model, update, hyper)
     return update.states

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.durations import Duration, Omega
 from ihmm.emissions._parameters import join, size
 from ihmm.emissions._protocol import Emission, sample_new
 from ihmm.kernels import counts
@@ -138,6 +139,14 @@ def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> P
     while (known := size(phi)) < n_states:
         phi = join(phi, sample_new(emission, np.random.default_rng([int(key), known]), max(known, MIN_PHI_BATCH), phi))
     return phi
+
+
+def extend_omega(duration: Duration, key: np.uint64, omega: Omega, n_states: int) -> Omega:
+    """The same for the parameters of durations."""
+    while (known := size(omega)) < n_states:
+        rng = np.random.default_rng([int(key), known])
+        omega = join(omega, duration.sample_prior(rng, max(known, MIN_PHI_BATCH)))
+    return omega
 
 
 def new_stream(rng: np.random.Generator) -> Array:

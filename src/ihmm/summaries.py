@@ -14,6 +14,7 @@ from ihmm.labels import Match as Match
 from ihmm.labels import align_labels, count_labels, evenly_spaced, match_all, segmentation
 from ihmm.labels import match as match
 from ihmm.model import Draw
+from ihmm.trajectory import runs
 
 if TYPE_CHECKING:
     import pandas
@@ -43,8 +44,8 @@ def co_assignment(states: Array, steps: IntArray) -> FloatArray:
 
 def dwell_times(states: Array, offsets: IntArray) -> tuple[IntArray, IntArray]:
     """Lengths and states of the runs of one state sequence. Runs do not extend across sequences."""
-    begins = np.union1d(np.flatnonzero(states[1:] != states[:-1]) + 1, offsets[:-1])
-    return np.diff(begins, append=len(states)), states[begins]
+    length, state, _ = runs(states, offsets)
+    return length, state
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ import numpy as np
 from ihmm._threads import run_in_threads
 from ihmm._typing import Array, IntArray, Statistics
 from ihmm.data import Data
+from ihmm.durations import Runs
 from ihmm.emissions._conjugate import Conjugate
 from ihmm.emissions._parameters import fields, rebuild, size
 from ihmm.kernels.counts import count_transitions, rename
@@ -69,6 +70,13 @@ class Trajectory:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Trajectory, (self.states,)
+
+
+def runs(states: IntArray, offsets: IntArray) -> Runs:
+    """The segments of a trajectory, which do not extend across sequences; the last of each sequence is censored."""
+    begins = np.union1d(np.flatnonzero(states[1:] != states[:-1]) + 1, offsets[:-1])
+    length = np.diff(begins, append=len(states))
+    return Runs(length, states[begins], np.isin(begins + length, offsets[1:]))
 
 
 def relabel(path: IntArray, labels: IntArray, dtype: Any = np.int64) -> IntArray:

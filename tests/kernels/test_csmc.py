@@ -3,6 +3,8 @@
 Given θ the sequences of a data set are independent, so many copies of one short sequence are many passes at once.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,8 @@ from ihmm.trajectory import Trajectory
 from reference import csmc as twin
 from reference.problems import THREE_STATES, THRESHOLDS, TWO_STATES, chain_of, passes
 from reference.verdicts import assert_frequencies, assert_mean, assert_same_frequencies, count_outcomes
+
+Multinomial = partial(ParticleGibbs, resampling="multinomial")
 
 
 def pass_law(chain, reference, n_particles, ancestor_sampling=True):
@@ -44,7 +48,7 @@ def test_the_twin_leaves_the_law_of_paths_unchanged(threshold, ancestor_sampling
 def test_a_pass_turns_a_path_into_each_other_as_often_as_particles_written_out(threshold, ancestor_sampling):
     for reference in [(0, 0, 1), (1, 2, 2), (2, 2, 0)]:
         law = pass_law(chain_of(THREE_STATES, threshold), reference, 2, ancestor_sampling)
-        sampler = ParticleGibbs(2, ancestor_sampling=ancestor_sampling, threshold=threshold)
+        sampler = Multinomial(2, ancestor_sampling=ancestor_sampling, threshold=threshold)
         new = passes(sampler, THREE_STATES, [reference] * 30_000)
         assert_frequencies(count_outcomes(new, law), list(law.values()))
 
@@ -54,7 +58,7 @@ def test_a_pass_turns_a_path_into_each_other_as_often_as_particles_written_out(t
 def test_so_does_a_pass_that_follows_the_prior(ancestor_sampling):
     reference = (1, 2, 2)
     law = pass_law(chain_of(THREE_STATES, proposal="prior"), reference, 2, ancestor_sampling)
-    sampler = ParticleGibbs(2, "prior", ancestor_sampling)
+    sampler = Multinomial(2, "prior", ancestor_sampling)
     assert_frequencies(count_outcomes(passes(sampler, THREE_STATES, [reference] * 30_000), law), list(law.values()))
 
 
@@ -63,7 +67,7 @@ def test_so_does_a_pass_that_follows_the_prior(ancestor_sampling):
 def test_so_does_a_pass_with_more_particles(n_particles, threshold):
     problem, reference = TWO_STATES._replace(y=(2, 0), marginal=(0.2, 0.6)), (1, 0)
     law = pass_law(chain_of(problem, threshold), reference, n_particles)
-    new = passes(ParticleGibbs(n_particles, threshold=threshold), problem, [reference] * 30_000)
+    new = passes(Multinomial(n_particles, threshold=threshold), problem, [reference] * 30_000)
     assert_frequencies(count_outcomes(new, law), list(law.values()))
 
 
@@ -74,7 +78,7 @@ def test_so_does_a_longer_pass_as_far_as_simulation_tells(threshold, ancestor_sa
     chain, reference = chain_of(problem, threshold), (2, 2, 0, 0)
     choose = twin.chooser(np.random.default_rng(4))
     simulated = [twin.one_pass(choose, chain, reference, 5, ancestor_sampling) for _ in range(3000)]
-    new = passes(ParticleGibbs(5, "posterior", ancestor_sampling, threshold), problem, [reference] * 40_000)
+    new = passes(Multinomial(5, "posterior", ancestor_sampling, threshold), problem, [reference] * 40_000)
     possible = twin.path_law(chain)
     assert_same_frequencies(count_outcomes(new, possible), count_outcomes(simulated, possible))
 
@@ -87,7 +91,7 @@ def test_a_pass_leaves_the_enumerated_law_of_paths_unchanged(n_particles, ancest
     law = twin.path_law(chain_of(TWO_STATES))
     paths, weights = np.array(list(law)), list(law.values())
     references = np.random.default_rng(5).choice(paths, 40_000, p=weights)
-    new = passes(ParticleGibbs(n_particles, proposal, ancestor_sampling, threshold), TWO_STATES, references)
+    new = passes(Multinomial(n_particles, proposal, ancestor_sampling, threshold), TWO_STATES, references)
     assert_frequencies(count_outcomes(new, law), weights)
 
 
@@ -96,7 +100,7 @@ def test_many_particles_forget_the_reference():
     # one step and a thousand particles: the reference is one in a thousand
     problem = THREE_STATES._replace(y=(1,), marginal=(0.2,))
     law = twin.path_law(chain_of(problem))
-    new = passes(ParticleGibbs(1000, threshold=0.25), problem, [(0,)] * 20_000)
+    new = passes(Multinomial(1000, threshold=0.25), problem, [(0,)] * 20_000)
     observed = np.bincount(new.ravel(), minlength=3) / 20_000
     np.testing.assert_allclose(observed, [law[(k,)] for k in range(3)], atol=0.02)
 
@@ -114,7 +118,7 @@ def test_two_sequences_meet_in_a_state_never_seen_as_often_as_the_process_says(p
     draw = Draw(Trajectory(np.zeros(2, np.int64)), transitions, phi, Hyper(gamma, concentration, 0.0))
     data = Data(np.zeros(2, np.int64), np.arange(3), np.zeros(2))
     model = Model(Categorical(1), HDPPrior(gamma, concentration, 0.0))
-    sampler = ParticleGibbs(n_particles, proposal, threshold=threshold)
+    sampler = Multinomial(n_particles, proposal, threshold=threshold)
     fresh, meet = [], []
     for seed in range(4000):
         path, info = sampler.resample_states(np.random.default_rng(seed), data, model, draw)
@@ -140,7 +144,7 @@ def test_a_newborn_state_is_followed_by_itself_as_often_as_its_self_bias_says(st
     draw = Draw(Trajectory(np.zeros(2, np.int64)), transitions, phi, Hyper(gamma, concentration, stickiness))
     data = Data(np.zeros(2, np.int64), np.array([0, 2]), np.zeros(2))
     model = Model(Categorical(1), HDPPrior(gamma, concentration, stickiness))
-    sampler = ParticleGibbs(8, ancestor_sampling=False, threshold=0.1)
+    sampler = Multinomial(8, ancestor_sampling=False, threshold=0.1)
     stays = []
     for seed in range(4000):
         path, info = sampler.resample_states(np.random.default_rng(seed), data, model, draw)

@@ -213,11 +213,11 @@ def pass_cases():
     }
     for i, (emission, prior, sampler) in enumerate(
         [
-            (mean, infinite, ParticleGibbs(4, threshold=0.3)),
-            (mean, infinite, ParticleGibbs(5, threshold=0.02)),
-            (mean, open_ended, ParticleGibbs(4, proposal="prior")),
-            (mean, infinite, ParticleGibbs(4, threshold=0.2, ancestor_sampling=False)),
-            (mean, finite, ParticleGibbs(4)),
+            (mean, infinite, ParticleGibbs(4, threshold=0.3, resampling="multinomial")),
+            (mean, infinite, ParticleGibbs(5, threshold=0.02, resampling="multinomial")),
+            (mean, open_ended, ParticleGibbs(4, proposal="prior", resampling="multinomial")),
+            (mean, infinite, ParticleGibbs(4, threshold=0.2, ancestor_sampling=False, resampling="multinomial")),
+            (mean, finite, ParticleGibbs(4, resampling="multinomial")),
             (mean, infinite, Beam()),
             (mean, finite, Blocked()),
             (mean, infinite, DirectAssignment()),
@@ -230,10 +230,10 @@ def pass_cases():
             (ones, infinite, DirectAssignment()),
             (shares, infinite, DirectAssignment()),
             (mixed, infinite, DirectAssignment()),
-            (mean, infinite, ParticleGibbs(4, threshold=0.3, resampling="systematic")),
-            (mean, infinite, ParticleGibbs(5, threshold=0.02, resampling="systematic")),
-            (mean, open_ended, ParticleGibbs(4, proposal="prior", resampling="systematic")),
-            (mean, finite, ParticleGibbs(30, resampling="systematic")),
+            (mean, infinite, ParticleGibbs(4, threshold=0.3)),
+            (mean, infinite, ParticleGibbs(5, threshold=0.02)),
+            (mean, open_ended, ParticleGibbs(4, proposal="prior")),
+            (mean, finite, ParticleGibbs(30)),
         ]
     ):
         model = Model(emission, prior)

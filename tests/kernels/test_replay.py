@@ -17,15 +17,14 @@ from ihmm.workers import Threads
 MODEL = Model(NormalMean(noise=0.5, scale=3.0), HDPPrior(gamma=3.0, concentration=4.0, stickiness=0.2))
 SAMPLERS = [
     ParticleGibbs(6, threshold=0.05),
-    ParticleGibbs(6, threshold=0.5),
+    ParticleGibbs(2, threshold=0.5),
     ParticleGibbs(6, proposal="prior"),
-    ParticleGibbs(4, threshold=0.2, ancestor_sampling=False),
-    ParticleGibbs(6, threshold=0.2, block_size=9),
+    ParticleGibbs(20, threshold=0.2, block_size=9),
     ParticleGibbs(6, proposal="prior", block_size=4),
-    ParticleGibbs(6, threshold=0.05, resampling="systematic"),
-    ParticleGibbs(2, threshold=0.5, resampling="systematic"),
-    ParticleGibbs(6, proposal="prior", resampling="systematic"),
-    ParticleGibbs(20, threshold=0.2, block_size=9, resampling="systematic"),
+    ParticleGibbs(6, threshold=0.05, resampling="multinomial"),
+    ParticleGibbs(6, proposal="prior", resampling="multinomial"),
+    ParticleGibbs(4, threshold=0.2, ancestor_sampling=False, resampling="multinomial"),
+    ParticleGibbs(6, threshold=0.2, block_size=9, resampling="multinomial"),
 ]
 SEEDS = range(12)
 

@@ -3,8 +3,6 @@
 The problems are those of `test_csmc`, and so is the way many copies of one short sequence make many passes at once.
 """
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -15,8 +13,6 @@ from reference.broken import SYSTEMATIC, broken
 from reference.csmc import chooser, law_of, path_law
 from reference.problems import THREE_STATES, THRESHOLDS, TWO_STATES, chain_of, passes
 from reference.verdicts import assert_frequencies, assert_same_frequencies, count_outcomes
-
-Thinned = partial(ParticleGibbs, resampling="systematic")
 
 
 def pass_law(chain, reference, n_particles):
@@ -41,7 +37,7 @@ def test_the_twin_leaves_the_law_of_paths_unchanged(n_particles, threshold):
 def test_a_pass_turns_a_path_into_each_other_as_often_as_the_twin(threshold):
     for reference in [(0, 0, 1), (1, 2, 2), (2, 2, 0)]:
         law = pass_law(chain_of(THREE_STATES, threshold), reference, 2)
-        new = passes(Thinned(2, threshold=threshold), THREE_STATES, [reference] * 30_000)
+        new = passes(ParticleGibbs(2, threshold=threshold), THREE_STATES, [reference] * 30_000)
         assert_frequencies(count_outcomes(new, law), list(law.values()))
 
 
@@ -49,7 +45,7 @@ def test_a_pass_turns_a_path_into_each_other_as_often_as_the_twin(threshold):
 def test_so_does_a_pass_that_follows_the_prior():
     reference = (1, 2, 2)
     law = pass_law(chain_of(THREE_STATES, proposal="prior"), reference, 2)
-    new = passes(Thinned(2, "prior"), THREE_STATES, [reference] * 30_000)
+    new = passes(ParticleGibbs(2, "prior"), THREE_STATES, [reference] * 30_000)
     assert_frequencies(count_outcomes(new, law), list(law.values()))
 
 
@@ -58,7 +54,7 @@ def test_so_does_a_pass_that_follows_the_prior():
 def test_so_does_a_pass_with_more_particles(n_particles, threshold):
     problem, reference = TWO_STATES._replace(y=(2, 0), marginal=(0.2, 0.6)), (1, 0)
     law = pass_law(chain_of(problem, threshold), reference, n_particles)
-    new = passes(Thinned(n_particles, threshold=threshold), problem, [reference] * 30_000)
+    new = passes(ParticleGibbs(n_particles, threshold=threshold), problem, [reference] * 30_000)
     assert_frequencies(count_outcomes(new, law), list(law.values()))
 
 
@@ -69,7 +65,7 @@ def test_so_does_a_longer_pass_as_far_as_simulation_tells(threshold):
     chain, reference = chain_of(problem, threshold), (2, 2, 0, 0)
     choose = chooser(np.random.default_rng(4))
     simulated = [twin.one_pass(choose, chain, reference, 5) for _ in range(3000)]
-    new = passes(Thinned(5, threshold=threshold), problem, [reference] * 40_000)
+    new = passes(ParticleGibbs(5, threshold=threshold), problem, [reference] * 40_000)
     possible = path_law(chain)
     assert_same_frequencies(count_outcomes(new, possible), count_outcomes(simulated, possible))
 
@@ -82,7 +78,7 @@ SETTINGS = [("posterior", 0.1), ("posterior", 0.5), ("posterior", 1.0), ("prior"
 @pytest.mark.parametrize("n_particles", [2, 3, 6, 30])
 @pytest.mark.parametrize(("proposal", "threshold"), SETTINGS)
 def test_a_pass_leaves_the_enumerated_law_of_paths_unchanged(n_particles, proposal, threshold):
-    assert_frequencies(*after_one_pass(Thinned(n_particles, proposal, threshold=threshold)))
+    assert_frequencies(*after_one_pass(ParticleGibbs(n_particles, proposal, threshold=threshold)))
 
 
 def after_one_pass(sampler):
@@ -98,14 +94,14 @@ def test_as_many_particles_as_states_and_more_forget_the_reference():
     """With spacing so small that every state is kept, a pass is an independent draw: filtering and sampling back."""
     law = path_law(chain_of(TWO_STATES))
     for reference in [(0, 0, 0, 0), (1, 0, 1, 0)]:
-        new = passes(Thinned(1000, threshold=0.1), TWO_STATES, [reference] * 40_000)
+        new = passes(ParticleGibbs(1000, threshold=0.1), TWO_STATES, [reference] * 40_000)
         assert_frequencies(count_outcomes(new, law), list(law.values()))
 
 
 @pytest.mark.law
 @pytest.mark.parametrize("name", SYSTEMATIC)
 def test_a_broken_pass_is_rejected(name, monkeypatch, tmp_path):
-    sampler = Thinned(6 if "once" in name else 2, threshold=0.5)
+    sampler = ParticleGibbs(6 if "once" in name else 2, threshold=0.5)
     assert_frequencies(*after_one_pass(sampler))
     monkeypatch.setattr(particle_gibbs, "systematic", broken(systematic, tmp_path, *SYSTEMATIC[name]))
     counts, law = after_one_pass(sampler)
@@ -123,7 +119,7 @@ def test_a_step_at_which_every_weight_is_zero_keeps_the_reference(threshold, mon
     score = particle_gibbs.score
     monkeypatch.setattr(particle_gibbs, "score", score_of_nothing)
     references = np.random.default_rng(6).integers(0, 2, (500, 4))
-    new = passes(Thinned(5, threshold=threshold), TWO_STATES, references)
+    new = passes(ParticleGibbs(5, threshold=threshold), TWO_STATES, references)
     np.testing.assert_array_equal(new[:, 1], references[:, 1])
     assert np.any(new != references)
 
@@ -135,5 +131,5 @@ def test_a_reference_that_cannot_be_is_left_soon(threshold, n_particles):
     problem = TWO_STATES._replace(probs=((0.5, 0.5, 1e-320), (0.2, 0.2, 0.6)))
     new = np.tile([0, 1, 0, 0], (200, 1))
     for seed in range(30):
-        new = passes(Thinned(n_particles, threshold=threshold), problem, new, seed)
+        new = passes(ParticleGibbs(n_particles, threshold=threshold), problem, new, seed)
     assert np.all(new[:, [0, 2]] == 1)

@@ -21,9 +21,9 @@ GROUPS = {
     "infinite": (
         ihmm.HDPPrior(GAMMA, GAMMA, ihmm.BetaPrior(2, 2)),
         {
-            ihmm.ParticleGibbs(10): 15_000,
+            ihmm.ParticleGibbs(): 15_000,
             ihmm.ParticleGibbs(20, "prior"): 18_000,
-            ihmm.ParticleGibbs(800, ancestor_sampling=False): 10_000,
+            ihmm.ParticleGibbs(800, ancestor_sampling=False, resampling="multinomial"): 10_000,
             ihmm.Beam(): 20_000,
             ihmm.DirectAssignment(): 36_000,
         },
@@ -32,7 +32,7 @@ GROUPS = {
         ihmm.FinitePrior(6, GAMMA, GAMMA, ihmm.BetaPrior(2, 2)),
         {
             ihmm.Blocked(): 6000,
-            ihmm.ParticleGibbs(10): 9000,
+            ihmm.ParticleGibbs(): 9000,
             ihmm.Beam(): 9000,
             ihmm.DirectAssignment(): 9000,
         },

@@ -1,5 +1,8 @@
 """The law of the whole sweep with particle Gibbs as Step 1, against the exact posterior and the prior."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -14,39 +17,52 @@ pytestmark = pytest.mark.law
 
 
 CASE = ("emission", "series", "prior", "lengths", "sampler")
-SAMPLERS = {
-    f"{proposal}-{n_particles}": ihmm.ParticleGibbs(n_particles, proposal)
-    for n_particles in (2, 5)
-    for proposal in ("posterior", "prior")
-}
+Multinomial = partial(ihmm.ParticleGibbs, resampling="multinomial")
+TWO = {"posterior-2": ihmm.ParticleGibbs(2), "prior-2": ihmm.ParticleGibbs(2, "prior")}
+SAMPLERS = {**TWO, "posterior-5": ihmm.ParticleGibbs(5)}
+# Both schemes share everything but the kernel of the pass, which has exact tests of its own: a few cases are enough
+MULTINOMIAL = {"multinomial": Multinomial(2), "multinomial-prior": Multinomial(2, "prior")}
+SEVERAL, LAST = some(LAYOUTS, "several sequences"), some(PRIORS, "sticky-free")
+THREE = ("normal-mean", "normal", "categorical")
 
 
-@pytest.mark.parametrize(CASE, trials(PRIORS, LAYOUTS, SAMPLERS, few=2))
+@pytest.mark.parametrize(
+    CASE, trials(PRIORS, LAYOUTS, SAMPLERS, few=2) + trials(LAST, SEVERAL, MULTINOMIAL, emissions=THREE)
+)
 def test_visits_every_partition_as_often_as_the_exact_posterior_says(emission, series, prior, lengths, sampler):
     result = partition_test(ihmm.Model(emission, prior), split(series, lengths), sampler, sweeps=5000, seed=3)
     assert result.p_value > ALARM, result
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.03, 1e-6])
-@pytest.mark.parametrize("ancestor_sampling", [True, False])
-def test_any_threshold_with_and_without_ancestor_sampling_is_exact(threshold, ancestor_sampling):
+@pytest.mark.parametrize(
+    "sampler",
+    [ihmm.ParticleGibbs(2), ihmm.ParticleGibbs(10), Multinomial(2), Multinomial(2, ancestor_sampling=False)],
+    ids=["two", "ten", "multinomial", "without ancestor sampling"],
+)
+def test_any_threshold_is_exact(threshold, sampler):
     emission, series = EMISSIONS["normal-mean"]
-    sampler = ihmm.ParticleGibbs(2, threshold=threshold, ancestor_sampling=ancestor_sampling)
-    result = partition_test(ihmm.Model(emission, PRIORS["sticky-free"]), series, sampler, sweeps=10_000, seed=5)
+    model = ihmm.Model(emission, PRIORS["sticky-free"])
+    result = partition_test(model, series, replace(sampler, threshold=threshold), sweeps=8000, seed=5)
     assert result.p_value > ALARM, result
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])
-@pytest.mark.parametrize("settings", [{}, {"proposal": "prior"}, {"threshold": 0.3, "ancestor_sampling": False}])
-def test_blocks_of_any_size_are_exact(block_size, settings):
+@pytest.mark.parametrize(
+    "sampler",
+    [ihmm.ParticleGibbs(3), ihmm.ParticleGibbs(3, "prior"), Multinomial(3, ancestor_sampling=False, threshold=0.3)],
+    ids=["posterior", "prior", "without ancestor sampling"],
+)
+def test_blocks_of_any_size_are_exact(block_size, sampler):
     emission, series = EMISSIONS["normal-mean"]
-    sampler = ihmm.ParticleGibbs(3, block_size=block_size, **settings)
-    result = partition_test(ihmm.Model(emission, PRIORS["sticky-free"]), series, sampler, sweeps=5000, seed=6)
+    model = ihmm.Model(emission, PRIORS["sticky-free"])
+    result = partition_test(model, series, replace(sampler, block_size=block_size), sweeps=5000, seed=6)
     assert result.p_value > ALARM, result
 
 
 @pytest.mark.parametrize(
-    CASE, trials(some(PRIORS, "free", "sticky-free"), LAYOUTS, some(SAMPLERS, "posterior-2", "prior-2"))
+    CASE,
+    trials(some(PRIORS, "free", "sticky-free"), LAYOUTS, TWO) + trials(LAST, SEVERAL, MULTINOMIAL, emissions=THREE[:1]),
 )
 def test_a_sweep_with_every_hyperparameter_free_leaves_the_joint_law_alone(emission, series, prior, lengths, sampler):
     result = geweke(ihmm.Model(emission, prior), lengths, sampler, sweeps=5000, seed=7)
@@ -75,7 +91,7 @@ class TestTheLawTestsCanFail:
             return theta, order
 
         open_sticks = particle_gibbs.open_sticks
-        case = ihmm.HDPPrior(3.0, 8.0), ihmm.ParticleGibbs(2)  # many states are born
+        case = ihmm.HDPPrior(3.0, 8.0), Multinomial(2)  # many states are born
         assert self.run(*case).p_value > ALARM
         monkeypatch.setattr(particle_gibbs, "open_sticks", open_theta_literally)
         result = self.run(*case)

@@ -54,22 +54,51 @@ LAYOUTS = {"one sequence": [5], "several sequences": [3, 2]}
 
 
 def trials(priors: dict, layouts: dict, samplers: dict, emissions: Iterable[str] = EMISSIONS, few: int = 0) -> list:
-    """Every emission and its series, prior, layout and sampler: (emission, series, prior, lengths, sampler).
+    """Emissions and their series, priors, layouts and samplers: (emission, series, prior, lengths, sampler).
 
-    Families differ in little but their densities, so that all but the thorough ones are tried with the last prior and
-    the last layout only, and the first `few` samplers if that is given.
+    Every pair of a thorough family, a prior, a layout and a sampler is in some trial, see `covering`. Families differ in
+    little but their densities, so that the others are tried with the last prior and the last layout only, and the first
+    `few` samplers if that is given.
     """
-    out = []
-    for emission in emissions:
-        everything = emission in THOROUGH
-        for prior, layout, sampler in itertools.product(
-            priors if everything else [*priors][-1:],
-            layouts if everything else [*layouts][-1:],
-            samplers if everything or not few else [*samplers][:few],
-        ):
-            chosen = (*EMISSIONS[emission], priors[prior], layouts[layout], samplers[sampler])
-            out.append(pytest.param(*chosen, id=f"{emission}-{prior}-{layout}-{sampler}"))
-    return out
+    emissions = [*emissions]
+    thorough = [emission for emission in emissions if emission in THOROUGH]
+    chosen = covering(thorough, priors, layouts, samplers)
+    chosen += [
+        (emission, [*priors][-1], [*layouts][-1], sampler)
+        for emission in emissions
+        if emission not in THOROUGH
+        for sampler in [*samplers][: few or None]
+    ]
+    return [
+        pytest.param(
+            *EMISSIONS[emission],
+            priors[prior],
+            layouts[layout],
+            samplers[sampler],
+            id=f"{emission}-{prior}-{layout}-{sampler}",
+        )
+        for emission, prior, layout, sampler in chosen
+    ]
+
+
+def covering(*factors: Iterable[str]) -> list[tuple[str, ...]]:
+    """A few combinations, one level of each factor, in which every pair of levels of two factors occurs.
+
+    What goes wrong in a sampler depends on one thing, or on two that meet. All combinations of three or four would try
+    the same code many times over. The choice is greedy, and always the same.
+    """
+    every = [*itertools.product(*factors)]
+    todo = {pair for row in every for pair in pairs_of(row)}
+    chosen = []
+    while todo:
+        chosen.append(max(every, key=lambda row: len(todo & pairs_of(row))))
+        todo -= pairs_of(chosen[-1])
+    return sorted(chosen, key=every.index)
+
+
+def pairs_of(row: tuple[str, ...]) -> set:
+    """The pairs of levels in one combination, with the factors they belong to."""
+    return set(itertools.combinations(enumerate(row), 2))
 
 
 def some(cases: dict, *names: str) -> dict:

@@ -71,7 +71,7 @@ def test_settings_are_those_of_the_run_and_those_given(posterior):
     assert rows["emission"] == "NormalMean"
     assert rows["emission.noise"] == "0.3"
     assert rows["prior.gamma"] == "GammaPrior(shape=1.0, rate=1.0)"
-    assert rows["sampler.n_particles"] == "10"
+    assert rows["sampler.n_particles"] == "50"
     assert rows["seed"] == "1"
     assert rows["file"] == "a<b>.csv"
     assert rows["lab.rate"] == "5"

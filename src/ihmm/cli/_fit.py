@@ -69,7 +69,11 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     show_default=True,
     help="Distribution of the observations within a state; auto chooses one from the data.",
 )
-@click.option("--order", type=POSITIVE, help="Order of an autoregressive emission; 1 by default.")
+@click.option(
+    "--order",
+    type=POSITIVE,
+    help="Order of an autoregressive emission (default 1) or of the noise of levels (0).",
+)
 @click.option("--sticky/--no-sticky", default=True, show_default=True, help="Model a bias towards self-transitions.")
 @click.option("--seed", type=NOT_NEGATIVE, help="Random seed; chosen at random and stored by default.")
 @click.option("--chains", type=POSITIVE, default=4, show_default=True, help="Number of independent chains.")
@@ -147,7 +151,7 @@ def fit(
         posterior = _sample_to_the_end(
             lambda: ihmm.sample(
                 model,
-                table.series,
+                table.sequences,
                 sampler=options.make_sampler(),
                 draws=options.draws,
                 tune=options.tune,

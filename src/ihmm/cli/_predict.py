@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from ihmm import fit_options, tables
+from ihmm import fit_options, provenance, tables
 from ihmm.cli._errors import Command, input_errors
 from ihmm.cli._options import column_option, csv_option, delimiter_option, files_argument, id_option, run_argument
 from ihmm.cli._runs import load
@@ -49,7 +49,7 @@ def predict(
             raise ValueError("no input file; name at least one file to predict")
         table = tables.read(
             files,
-            column or fitted.get("column", ()),
+            column or _columns_of(run) or fitted.get("column", ()),
             by=id or fitted.get("id"),
             delimiter=delimiter or fitted.get("delimiter"),
             symbols=fitted.get("symbols", ()),
@@ -64,3 +64,9 @@ def predict(
     click.echo(f"Held-out log-likelihood {held_out:.2f}, {per_row:.4f} per row", err=out is None)
     if out is not None:
         click.echo(f"Wrote {out}")
+
+
+def _columns_of(run: Path) -> list[str]:
+    """The columns that a run was fitted to, by name: a pattern may find them in another order in another file."""
+    names: list[str] = provenance.read(run).get("columns", [])
+    return names if len(names) > 1 else []

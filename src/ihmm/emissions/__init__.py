@@ -10,6 +10,7 @@ from ihmm.emissions.dp_mixture import DPMixture
 from ihmm.emissions.independent import Independent
 from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
+from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.normal_mean import NormalMean
 from ihmm.emissions.poisson import Poisson
@@ -29,6 +30,7 @@ __all__ = [
     "Independent",
     "Multinomial",
     "MultivariateNormal",
+    "NoisyLevels",
     "Normal",
     "NormalMean",
     "Poisson",

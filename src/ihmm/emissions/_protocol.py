@@ -10,6 +10,7 @@ from ihmm.emissions._parameters import take
 
 if TYPE_CHECKING:
     from ihmm.emissions._conjugate import Conjugate
+    from ihmm.kernels.memory import AfterChange
 
 REQUIRED = ("validate", "log_density", "sample_prior", "resample", "sample_observations", "log_prior")
 MARGINAL_DRAWS = 256
@@ -20,6 +21,7 @@ class Emission(Protocol):
     """The density f(y | φ) of one time step and the prior H of its parameter.
 
     The parameters of K states are passed as `phi`, a NamedTuple of arrays with leading axis K, or a single such array.
+    Parameters that all states share are repeated for each, and `sample_new` copies them.
     Fields that its class lists in a tuple `angles` are averaged on the circle in summaries; an emission whose
     observations are angles has a class attribute `circular = True`. Subclassing is not required: any class with the six
     required methods is an emission. The optional methods and what each unlocks are listed in
@@ -79,8 +81,18 @@ class Emission(Protocol):
         The other methods then receive these rows as `y`. The second array marks the steps whose past is not known well
         enough to be informative; they are not passed to the other methods. `sample_observations` takes a further
         argument `past`: None, or the values of the sequence so far.
+
+        If the density depends on the last p states, too, the emission has an integer attribute `memory` = p; 0 means
+        that it does not depend on the past at all. With p > 0 the `states` passed to `update`, `resample` and
+        `log_density_at` are (n, p + 1), those of steps t, t − 1, …, t − p. `log_density` then is the density after more
+        than p steps in a state, and `after_change` what compiled code needs for earlier ones. Every state must last at
+        least p steps, see `ihmm.Model`.
         """
         return y, np.zeros(len(y), bool)
+
+    def after_change(self, y: Array, phi: Phi) -> "AfterChange | None":
+        """For densities that depend on the last p states: the density in the first p steps of a state."""
+        return None
 
     def column(self, d: int) -> "tuple[Emission, Callable[[Phi], Phi]] | None":
         """For plots: the marginal law of one column, as an emission of one number, and a function that maps φ to its
@@ -182,6 +194,16 @@ def provides(emission: object, method: str) -> bool:
     """Whether an emission implements a method, rather than inheriting the placeholder of a protocol."""
     own = getattr(type(emission), method, None)
     return callable(own) and own is not _PLACEHOLDERS.get(method)
+
+
+def has_past(emission: object) -> bool:
+    """Whether the density of a step depends on past values."""
+    return provides(emission, "with_past") and memory(emission) != 0
+
+
+def memory(emission: object) -> int | None:
+    """Number of past states that the density depends on; None if the emission does not say."""
+    return getattr(emission, "memory", None)
 
 
 _DEFAULTS = ("sample_new", "complete", "log_marginal", "log_density_at")

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ihmm._typing import Array, FloatArray
+from ihmm._typing import Array, FloatArray, Phi
+from ihmm.emissions._parameters import fields, take
 
 LARGEST = 1e150  # its square is still a finite number
 
@@ -41,6 +42,40 @@ def real_rows(y: Array, size: int, family: str) -> FloatArray:
     largest = float(np.nanmax(np.abs(values)))
     if largest > LARGEST:
         raise ValueError(f"{family} expects values within ±{LARGEST:g}, got {largest:g}; rescale the series")
+    return values
+
+
+def checked_density(emission: object, values: Any, y: Array, phi: Phi, first: int, n_states: int | None) -> FloatArray:
+    """Log densities, (T, K), or (T,) if `n_states` is None, in which NaN and +inf would freeze the trajectory.
+
+    One maximum over the table, which takes little of the time that the densities take. `first` is the number of the
+    first time step.
+    """
+    table: FloatArray = np.asarray(values, np.float64)
+    name = f"{type(emission).__name__}.log_density"
+    shape = (len(y),) if n_states is None else (len(y), n_states)
+    if table.shape != shape:
+        raise ValueError(f"{name} must return log densities of shape {shape}, got {table.shape}")
+    if table.max(initial=-np.inf) < np.inf:
+        return table
+    t, *state = (int(i) for i in np.argwhere(~(table < np.inf))[0])
+    parameters = fields(take(phi, np.array(state)) if state else phi)
+    shown = ", ".join(f"{name} = {np.array2string(values, threshold=20)}" for name, values in parameters.items())
+    raise ValueError(
+        f"{name} returned {table[t, state[0]] if state else table[t]} at time step {first + t}, where y = {y[t]}, "
+        f"for the parameters {shown}; it must return finite numbers, or -inf where the density is 0"
+    )
+
+
+def checked_marginal(emission: object, values: FloatArray, y: Array) -> FloatArray:
+    """Log marginal densities, (T,), all finite."""
+    name = f"{type(emission).__name__}.log_marginal"
+    if values.shape != (len(y),):
+        raise ValueError(f"{name} must return one number per time step, shape {(len(y),)}, got {values.shape}")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        t = bad[0]
+        raise ValueError(f"{name} must return finite numbers, got {values[t]} at time step {t}, where y = {y[t]}")
     return values
 
 

@@ -11,6 +11,7 @@ from ihmm.emissions.categorical import Categorical
 from ihmm.emissions.dp_mixture import DPMixture
 from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
+from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.poisson import Poisson
 from ihmm.emissions.student_t import StudentT
@@ -20,10 +21,12 @@ MAX_SYMBOLS = 10  # integers below this are treated as symbols, larger ones as c
 MAX_CORRELATED = 20  # columns up to which covariances are full
 MIN_NOISE = 1e-10  # of an autoregression, relative to the variance of the series
 INTERQUARTILE_RANGE = 1.349  # of a standard normal distribution
+NORMAL_DIFFERENCE = 0.954  # median absolute difference of two standard normal variables
+RANGE = (0.01, 0.99)  # quantiles between which levels are expected
 WITHIN = 0.1  # expected variance within a state, relative to the variance of the series
 
 
-def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
+def choose(emission: str | Emission, values: Array, order: int | None = None) -> Emission:
     """The emission itself if it is an instance, else the named family with a prior that fits `values`.
 
     `values` is (T, D), NaN where missing. ``"auto"`` chooses normal for several columns or fractional values,
@@ -39,9 +42,11 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
     - Poisson: rates Gamma(1, 1/mean).
     - Categorical, Bernoulli, Multinomial: uniform probabilities. The total of simulated rows of counts is the median of
       the observed totals.
-    - Autoregressive, of the given `order`: noise variances on average that of a single autoregression for the whole
-      series; coefficients centred at 0, of order 1 for columns with equal variance; intercepts with the variance of the
-      series.
+    - Autoregressive, of the given `order`, 1 by default: noise variances on average that of a single autoregression for
+      the whole series; coefficients centred at 0, of order 1 for columns with equal variance; intercepts with the
+      variance of the series.
+    - Levels: `NoisyLevels` with Student t tails and noise of the given `order`, 0 by default. Levels over the range of
+      the series without its most extreme values; σ as large as differences between successive values suggest.
     - Mixture: a `DPMixture` of normals with the priors above.
     """
     if not isinstance(emission, str):
@@ -53,7 +58,9 @@ def choose(emission: str | Emission, values: Array, order: int = 1) -> Emission:
     if name == "normal":
         return _normal(observed)
     if name == "autoregressive":
-        return _autoregressive(observed, order)
+        return _autoregressive(observed, 1 if order is None else order)
+    if name == "levels":
+        return _levels(observed, 0 if order is None else order)
     if name == "bernoulli":
         return Bernoulli(n_features=observed.shape[1])
     if name == "multinomial":
@@ -106,6 +113,30 @@ def _autoregressive(values: FloatArray, order: int) -> Emission:
         precision=tuple(np.tile(least * variance, order).tolist()),
         scale=tuple((noise * variance).tolist()),
     )
+
+
+def _levels(values: FloatArray, order: int) -> Emission:
+    low, high = np.nanquantile(values, RANGE, axis=0)
+    spread = np.sqrt(_positive(np.square((high - low) / 2), (high + low) / 2))
+    noise = np.array([_successive_differences(column) for column in values.T])
+    noise = np.where(noise > 0, noise, np.sqrt(WITHIN) * spread)
+    return NoisyLevels(
+        order,
+        tails="student-t",
+        n_features=values.shape[1],
+        mean=tuple(((low + high) / 2).tolist()),
+        spread=tuple(spread.tolist()),
+        shape=2.0,
+        rate=tuple((2 * noise**2).tolist()),
+    )
+
+
+def _successive_differences(values: FloatArray) -> float:
+    """Standard deviation of white noise with the median difference of successive values: changes of level are rare.
+    Differences of 0 do not count, those of rounded values."""
+    step = np.abs(np.diff(values))
+    step = step[step > 0]
+    return float(np.median(step) / NORMAL_DIFFERENCE) if len(step) else 0.0
 
 
 def _normal(values: FloatArray) -> Emission:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import count_tables, log_rise
-from ihmm.kernels.draws import FLOOR, log_beta, log_gamma, uniform
+from ihmm.kernels.draws import FLOOR, draw_poisson, log_beta, log_gamma, uniform
 from ihmm.kernels.sticks import ENDLESS
 
 MIN_GAMMA, MAX_GAMMA = 1e-12, 1e12  # bounds of a free γ, so that ratios with it stay finite
@@ -39,21 +39,27 @@ class HyperPriors(NamedTuple):
 
 
 @jit
-def resample_transitions(stream, priors, counts, beta, gamma, concentration, stickiness):
+def resample_transitions(stream, priors, counts, beta, gamma, concentration, stickiness, no_self=False):
     """New γ, c, ρ, β and rows given the transition counts, the old β and hyperparameters.
 
     Only the visited states are represented, in a finite model too; the last entry of β and of every row is the total
-    mass of the others.
+    mass of the others. With `no_self`, for segments that no state follows itself in, rows are π_jk / (1 − π_jj), and
+    neither the counts nor the rows have self-transitions.
     """
-    concentration, stickiness = draw_masses(stream, priors, counts, beta, concentration, stickiness)
+    concentration, stickiness = draw_masses(stream, priors, counts, beta, concentration, stickiness, no_self)
     tables = draw_tables(stream, counts, base_measure(beta, concentration, stickiness))
+    if no_self:
+        add_self_tables(stream, tables, counts, beta, concentration)
     remove_overrides(stream, tables, beta, stickiness)
     served = column_sums(tables)  # m̄_·k, the initial row included
     if priors.gamma_shape > 0.0:
         gamma = draw_gamma(stream, priors, served, gamma)
     beta = draw_beta(stream, priors.n_total, served, gamma)
-    rows = draw_rows(stream, counts, base_measure(beta, concentration, stickiness))
-    return gamma, concentration, stickiness, beta, rows
+    measure = base_measure(beta, concentration, stickiness)
+    if no_self:
+        for k in range(len(beta) - 1):
+            measure[k + 1, k] = FLOOR
+    return gamma, concentration, stickiness, beta, draw_rows(stream, counts, measure)
 
 
 @jit
@@ -82,6 +88,31 @@ def draw_tables(stream, counts, measure):
 
 
 @jit
+def add_self_tables(stream, tables, counts, beta, concentration):
+    """Tables of the self-transitions that were wanted before each departure, and not made.
+
+    n departures from j have probability ∝ Γ(A)/Γ(A+n), A = c(1−β_j): β_j alone is not a power. With r ~ Beta(A, n) it is
+    r^A = r^c e^{λβ_j}, λ = −c log r, and with m ~ Poisson(λβ_j) it becomes a power: m more tables of state j. m has the
+    law of the tables of n geometric numbers of self-transitions, P(g) = π_jj^g (1 − π_jj), summed over these and π_jj.
+    """
+    for j in range(tables.shape[1]):
+        departures = counts[j + 1].sum()
+        if departures > 0:
+            log_r = log_beta(stream, concentration * mass_of_others(beta, j), float(departures))
+            tables[j + 1, j] = draw_poisson(stream, -concentration * beta[j] * log_r)
+
+
+@jit
+def mass_of_others(beta, j):
+    """1 − β_j as a sum of small positive terms."""
+    total = FLOOR
+    for k in range(len(beta)):
+        if k != j:
+            total += beta[k]
+    return total
+
+
+@jit
 def remove_overrides(stream, tables, beta, stickiness):
     """m̄ in place of m: w_j ~ Binomial(m_jj, ρ / (ρ + β_j(1−ρ))) of the tables are due to the self-transition bias."""
     if stickiness > 0.0:
@@ -102,38 +133,38 @@ def column_sums(tables):
 
 
 @jit
-def draw_masses(stream, priors, counts, beta, concentration, stickiness):
+def draw_masses(stream, priors, counts, beta, concentration, stickiness, no_self=False):
     """c and ρ given the counts and β, by slice sampling of log c, then of logit ρ; fixed quantities are unchanged."""
     point = np.array([math.log(concentration), math.log(max(stickiness, FLOOR)) - math.log1p(-stickiness)])
     if priors.concentration_shape > 0.0:
-        slice_along(stream, priors, counts, beta, point, 0)
+        slice_along(stream, priors, counts, beta, point, 0, no_self)
         concentration = math.exp(point[0])
     if priors.stickiness_a > 0.0:
-        slice_along(stream, priors, counts, beta, point, 1)
+        slice_along(stream, priors, counts, beta, point, 1, no_self)
         stickiness = logistic(point[1])
     return concentration, stickiness
 
 
 @jit
-def slice_along(stream, priors, counts, beta, point, axis):
+def slice_along(stream, priors, counts, beta, point, axis, no_self):
     """Slice sampling of one coordinate, in place: stepping out by 1, then shrinkage (Neal 2003)."""
     start = min(max(point[axis], -MAX_ABS), MAX_ABS)
     point[axis] = start
-    level = log_masses(priors, counts, beta, point) + math.log(1.0 - uniform(stream))
+    level = log_masses(priors, counts, beta, point, no_self) + math.log(1.0 - uniform(stream))
     low = start - uniform(stream)
     high = low + 1.0
     point[axis] = low
-    while low > -MAX_ABS and log_masses(priors, counts, beta, point) > level:
+    while low > -MAX_ABS and log_masses(priors, counts, beta, point, no_self) > level:
         low -= 1.0
         point[axis] = low
     point[axis] = high
-    while high < MAX_ABS and log_masses(priors, counts, beta, point) > level:
+    while high < MAX_ABS and log_masses(priors, counts, beta, point, no_self) > level:
         high += 1.0
         point[axis] = high
     low, high = max(low, -MAX_ABS), min(high, MAX_ABS)
     while True:
         point[axis] = low + uniform(stream) * (high - low)
-        if log_masses(priors, counts, beta, point) > level or high - low < 1e-12:
+        if log_masses(priors, counts, beta, point, no_self) > level or high - low < 1e-12:
             return
         if point[axis] < start:
             low = point[axis]
@@ -142,7 +173,7 @@ def slice_along(stream, priors, counts, beta, point, axis):
 
 
 @jit
-def log_masses(priors, counts, beta, point):
+def log_masses(priors, counts, beta, point, no_self=False):
     """log p(log c, logit ρ, s | β) up to a constant: priors and one Dirichlet-multinomial per row."""
     concentration, stickiness = math.exp(point[0]), logistic(point[1])
     value = priors.concentration_shape * point[0] - priors.concentration_rate * concentration
@@ -158,7 +189,8 @@ def log_masses(priors, counts, beta, point):
                 value += log_rise(max(mass * beta[k] + own, FLOOR), counts[j, k])
                 customers += counts[j, k]
         if customers > 0:
-            value -= log_rise(concentration, customers)
+            others = mass_of_others(beta, j - 1) if no_self and j > 0 else 1.0
+            value -= log_rise(concentration * others, customers)
     return value
 
 

@@ -135,6 +135,30 @@ def log_beta(stream, a, b):
 
 
 @jit
+def draw_poisson(stream, rate):
+    """The number of points of a Poisson process in [0, rate], by the method of Ahrens and Dieter.
+
+    The n-th point is Gamma(n), n a little below the rate. If it is within the rate, the points after it are counted in
+    the same way; else the n − 1 points before it are uniform.
+    """
+    count = 0
+    while rate > 16.0:
+        n = int(0.875 * rate)
+        point = math.exp(log_gamma(stream, float(n)))
+        if point > rate:
+            for _ in range(n - 1):
+                count += uniform(stream) * point < rate
+            return count
+        count, rate = count + n, rate - point
+    product = 1.0 - uniform(stream)
+    limit = math.exp(-rate)
+    while product > limit:
+        count += 1
+        product *= 1.0 - uniform(stream)
+    return count
+
+
+@jit
 def draw_index(stream, weight):
     """An index drawn with probability proportional to its weight; never one of weight zero."""
     total, last = 0.0, 0

@@ -26,7 +26,7 @@ from ihmm.kernels._jit import inlined, jit
 from ihmm.kernels.draws import copy_stream, seed_stream, uniform
 from ihmm.kernels.particles import GROW, NOTHING, mix_rows, open_rows, reach_out, search, weigh_tail
 
-TINY = 1e-304  # candidates that weigh less than this together have underflowed
+TINY = 1e-304  # a spacing below this has underflowed
 
 
 @jit
@@ -75,7 +75,7 @@ def forward(t, stop, n_particles, sticks, density, system, reference, sequence, 
 
         # Thin V, with masses in units of the spacing
         end, point, line, lacks_row = begin, math.inf, 0.0, False
-        if everything > TINY:
+        if spacing > TINY:
             is_sure = own >= spacing
             point = u * spacing if is_sure else through_reference(u, weight, chosen, tail_weight, spacing)
             must_hit = -1 if is_sure else chosen  # whatever rounding says
@@ -87,7 +87,7 @@ def forward(t, stop, n_particles, sticks, density, system, reference, sequence, 
                 if line > point or k == must_hit:
                     point += spacing
                     end += 1
-            scale = n_particles / everything
+            scale = 1.0 / spacing
             for p in range(begin, end):
                 k = state[p]
                 row[p], mass[p] = row_of[k], max(weight[k] * scale, 1.0)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.data import Data
+from ihmm.durations import Omega
 from ihmm.emissions._parameters import take
 from ihmm.kernels.sticks import Sticks
 from ihmm.model import Draw, Model
@@ -18,13 +19,15 @@ class StateUpdate(NamedTuple):
     """The result of Step 1: a trajectory, and β over the states it visits (last entry: all other states).
 
     The conditionals that follow integrate π out and redraw it. φ is used only by emissions that update it from its
-    current value; it is None if Step 1 has integrated it out. `components` are those of a mixture emission.
+    current value; it is None if Step 1 has integrated it out. `components` are those of a mixture emission, `durations`
+    the current parameters of the duration laws.
     """
 
     trajectory: Trajectory
     beta: FloatArray
     phi: Phi | None = None
     components: IntArray | None = None
+    durations: Omega | None = None
 
     @property
     def states(self) -> IntArray:
@@ -69,11 +72,13 @@ class NewPath(NamedTuple):
         return cls(LocalPath(states), np.flatnonzero(np.bincount(states)), update_rate)
 
 
-def finish(new: NewPath, sticks: Sticks, order: IntArray, phi: Phi, draw: Draw) -> tuple[StateUpdate, PassInfo]:
+def finish(
+    new: NewPath, sticks: Sticks, order: IntArray, phi: Phi, draw: Draw, omega: Omega | None = None
+) -> tuple[StateUpdate, PassInfo]:
     """Label the visited states: old ones in their old order, then new ones.
 
     `order` says which state of the draw, or which new state after those, is in each of the first columns of θ; `phi`
-    has the parameters by column.
+    and `omega` have the parameters by column.
     """
     rank = np.arange(sticks.size[0])
     rank[: len(order)] = order
@@ -85,8 +90,17 @@ def finish(new: NewPath, sticks: Sticks, order: IntArray, phi: Phi, draw: Draw) 
     if new.statistics is not None:
         counts, emission = new.statistics
         statistics = TrajectoryStatistics(counts[np.append(0, kept + 1)][:, kept], take(emission, kept))
-    update = StateUpdate(Trajectory(new.path, labels, statistics), beta, take(phi, kept))
+    durations = None if omega is None else take(omega, kept)
+    update = StateUpdate(Trajectory(new.path, labels, statistics), beta, take(phi, kept), durations=durations)
     return update, PassInfo(int(sticks.size[2]), n_born, new.update_rate)
+
+
+def refuse_durations(sampler: object, model: Model) -> None:
+    if model.duration is not None:
+        raise TypeError(
+            f"{type(sampler).__name__} samples hidden Markov models, and this model has durations, {model.duration!r}; "
+            "use ParticleGibbs"
+        )
 
 
 def sequence_starts(offsets: IntArray) -> IntArray:

@@ -9,7 +9,7 @@ from ihmm.data import Data
 from ihmm.emissions._parameters import take
 from ihmm.kernels.forward_backward import filter_beam, filter_faint_beam, filter_wide_beam, sample_beam
 from ihmm.model import Draw, Model
-from ihmm.samplers._base import NewPath, PassInfo, StateUpdate, finish, sequence_starts
+from ihmm.samplers._base import NewPath, PassInfo, StateUpdate, finish, refuse_durations, sequence_starts
 from ihmm.samplers._densities import log_densities, relative_densities
 from ihmm.sticks import extend_phi, open_below
 
@@ -22,7 +22,7 @@ class Beam:
     """The whole trajectory given slice variables u_t ~ U(0, π(s_t | s_{t−1})): exact, at worst O(T·K²) per pass."""
 
     def check(self, model: Model, data: Data) -> None:
-        pass  # supports every model
+        refuse_durations(self, model)
 
     def resample_states(
         self, rng: np.random.Generator, data: Data, model: Model, draw: Draw

@@ -9,7 +9,7 @@ from ihmm.emissions._parameters import take
 from ihmm.kernels.forward_backward import filter_forward, sample_backward
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.samplers._base import NewPath, PassInfo, StateUpdate, finish, sequence_starts
+from ihmm.samplers._base import NewPath, PassInfo, StateUpdate, finish, refuse_durations, sequence_starts
 from ihmm.samplers._densities import relative_densities
 from ihmm.sticks import extend_phi, open_below
 
@@ -19,6 +19,7 @@ class Blocked:
     """The whole trajectory at once, exactly, in a finite model: O(T·L²) per pass. Needs a `FinitePrior`."""
 
     def check(self, model: Model, data: Data) -> None:
+        refuse_durations(self, model)
         if not isinstance(model.prior, FinitePrior):
             raise TypeError(
                 "Blocked sums over all states at every time step and needs a finite model: use "

@@ -11,7 +11,7 @@ from ihmm.kernels.conditionals import Concentrations
 from ihmm.kernels.counts import compact, count_transitions
 from ihmm.kernels.families import gather_statistics
 from ihmm.model import Draw, Model
-from ihmm.samplers._base import PassInfo, StateUpdate, sequence_starts
+from ihmm.samplers._base import PassInfo, StateUpdate, refuse_durations, sequence_starts
 from ihmm.sticks import new_stream, total_states
 from ihmm.trajectory import Trajectory
 
@@ -23,6 +23,7 @@ class DirectAssignment:
     """Collapsed Gibbs, O(T·K) per pass. Simple, but it mixes slowly: neighbouring states are strongly correlated."""
 
     def check(self, model: Model, data: Data) -> None:
+        refuse_durations(self, model)
         if data.conjugate is not None and data.conjugate.compiled is not None:
             return
         for part in getattr(model.emission, "parts", (model.emission,)):

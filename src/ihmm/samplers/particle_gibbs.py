@@ -26,7 +26,8 @@ from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.samplers._base import NewPath, PassInfo, StateUpdate, finish
 from ihmm.samplers._densities import MIN_LOG_DENSITY, exponentials
-from ihmm.sticks import copy_sticks, extend_phi, grow, open_state, open_sticks
+from ihmm.samplers.segments import SegmentPass
+from ihmm.sticks import copy_sticks, extend_omega, extend_phi, grow, open_state, open_sticks
 from ihmm.trajectory import PieceStatistics, Trajectory, combine, piece_statistics, relabel
 from ihmm.workers import Segment
 
@@ -43,12 +44,16 @@ class ParticleGibbs:
     Parameters
     ----------
     n_particles
-        N, including the reference. 10 is enough for most data (T15 §4); at least 2.
+        N, at least 2. With systematic resampling, the maximum number of states kept at a time step, including the
+        state of the reference: a state with at least 1/N of the weight is always kept. 50 mixes nearly like forward
+        filtering and backward sampling, and costs little more than 10. With multinomial resampling, the number of
+        particles, including the reference; 10 is enough for most data (T15 §4), and the cost is linear in N.
     proposal
         ``"posterior"`` proposes states in proportion to transition probability and density; ``"prior"`` proposes from
         the transitions alone and corrects by weighting, which mixes more slowly. For comparison.
     ancestor_sampling
-        Resample the ancestor of the reference at every time step. False is plain particle Gibbs, for comparison.
+        Resample the ancestor of the reference at every time step. False is plain particle Gibbs, for comparison; it
+        requires multinomial resampling.
     threshold
         ε: states with β_k ≥ ε are scored explicitly. The sampler is exact for any value; smaller values propose more
         new states.
@@ -56,17 +61,17 @@ class ParticleGibbs:
         Resample long sequences in blocks of this many time steps: the even blocks given the odd ones, then the reverse.
         Blocks run in parallel (see `cores` of `sample`), and memory grows with the block instead of the sequence.
     resampling
-        ``"multinomial"`` draws the particles of a time step independently (T15). ``"systematic"`` merges particles in
-        the same state and thins them with a single uniform per time step: N is then the maximum number of states kept,
-        the cost hardly grows with it, and the trajectory mixes faster. It always includes ancestor sampling.
+        ``"systematic"`` merges particles in the same state and thins the states with a single uniform per time step,
+        so that the cost hardly grows with N. ``"multinomial"`` draws the particles of a time step independently; T15's
+        sampler is ``ParticleGibbs(10, resampling="multinomial")``. Both are exact for any N.
     """
 
-    n_particles: int = 10
+    n_particles: int = 50
     proposal: str = "posterior"
     ancestor_sampling: bool = True
     threshold: float = 1e-3
     block_size: int | None = None
-    resampling: str = "multinomial"
+    resampling: str = "systematic"
 
     def __post_init__(self) -> None:
         _checks.count("n_particles (including the reference)", self.n_particles, least=2)
@@ -74,15 +79,23 @@ class ParticleGibbs:
         _checks.positive("threshold", self.threshold)
         if self.block_size is not None:
             _checks.count("block_size (time steps; None: whole sequences)", self.block_size)
-        _checks.one_of("resampling", self.resampling, ("multinomial", "systematic"))
+        _checks.one_of("resampling", self.resampling, ("systematic", "multinomial"))
         if self.resampling == "systematic" and not self.ancestor_sampling:
             raise ValueError(
-                "ancestor_sampling=False needs resampling='multinomial'; systematic resampling merges particles, "
-                "and the reference has no past of its own"
+                "ancestor_sampling=False needs resampling='multinomial', got 'systematic' (the default), which merges "
+                "particles, so that the reference has no past of its own"
             )
 
     def check(self, model: Model, data: Data) -> None:
-        pass  # supports every model
+        if model.duration is None:
+            return
+        if self.block_size is not None:
+            raise ValueError(
+                "block_size is for hidden Markov models: a segment of a model with durations may extend across any "
+                "number of blocks; use block_size=None"
+            )
+        if not self.ancestor_sampling:
+            raise ValueError("a model with durations merges particles, which needs ancestor_sampling=True")
 
     def resample_states(
         self, rng: np.random.Generator, data: Data, model: Model, draw: Draw
@@ -90,8 +103,18 @@ class ParticleGibbs:
         stick_key, *keys = rng.integers(0, 2**63, 4, dtype=np.uint64)
         sticks, order = self.open(model, draw, stick_key)
         known = take(extend_phi(model.emission, keys[0], draw.phi, len(order)), order)
-        csmc_pass = Pass(self, keys, model, sticks, known)
         column = np.argsort(order)  # of a state of the draw in θ
+        if model.duration is not None:
+            keys.append(rng.integers(0, 2**63, dtype=np.uint64))
+            omega = take(extend_omega(model.duration, keys[3], draw.durations, len(order)), order)
+            new = resample_sequences(
+                SegmentPass(self, keys, model, sticks, known, omega), data, draw.trajectory, column
+            )
+            last = int(new.visited[-1])
+            phi = extend_phi(model.emission, keys[0], known, last + 1)
+            omega = extend_omega(model.duration, keys[3], omega, last + 1)
+            return finish(new, open_state(sticks, last), order, phi, draw, omega)
+        csmc_pass = Pass(self, keys, model, sticks, known)
         if self.block_size is None:
             new = resample_sequences(csmc_pass, data, draw.trajectory, column)
         else:
@@ -185,7 +208,7 @@ class SegmentSummary(NamedTuple):
     statistics: PieceStatistics | None
 
 
-def resample_sequences(csmc_pass: Pass, data: Data, trajectory: Trajectory, column: IntArray) -> NewPath:
+def resample_sequences(csmc_pass: Pass | SegmentPass, data: Data, trajectory: Trajectory, column: IntArray) -> NewPath:
     """Resample every sequence; workers may keep the path and return its statistics instead."""
     labels = column if trajectory.labels is None else column[trajectory.labels]
     with_statistics = data.workers.keep_paths and data.conjugate is not None
@@ -198,7 +221,7 @@ def resample_sequences(csmc_pass: Pass, data: Data, trajectory: Trajectory, colu
 
 
 def resample_segment(
-    csmc_pass: Pass, labels: IntArray, with_statistics: bool, data: Data, path: IntArray, segment: Segment
+    csmc_pass: Pass | SegmentPass, labels: IntArray, with_statistics: bool, data: Data, path: IntArray, segment: Segment
 ) -> tuple[IntArray, SegmentSummary]:
     """New states for a segment of whole sequences; `labels` maps the states of the old path to columns of θ."""
     reference = relabel(path, labels)

@@ -139,6 +139,10 @@ class Backend(Protocol):
         """How to continue after an interruption, as the end of a message; empty if that is not possible."""
         ...
 
+    def extend(self, draws: int) -> None:
+        """Increase the number of draws per chain; `missing` then has the further sweeps."""
+        ...
+
     def missing(self) -> list[SweepRange]:
         """Ranges of sweeps needed to complete the run."""
         ...

@@ -7,6 +7,7 @@ import numpy as np
 from ihmm._typing import Array, IntArray, Phi
 from ihmm.data import Data
 from ihmm.draw_storage import PackedDraws
+from ihmm.durations import Omega
 from ihmm.emissions._parameters import fields as phi_fields
 from ihmm.emissions._parameters import rebuild
 from ihmm.model import Draw, Hyper, Model, Transitions
@@ -20,13 +21,17 @@ PREFIX: dict[Phase, str] = {"kept": "", "warmup": "warmup_"}  # of the names of 
 
 def write_data(folder: Path, data: Data, trajectory: IntArray | None) -> None:
     arrays = {"y": data.y, "offsets": data.offsets, "missing": data.missing, "init": trajectory}
+    if data.columns is not None:
+        arrays["columns"] = to_bytes(data.columns)
     write_archive(folder / DATA, {name: array for name, array in arrays.items() if array is not None})
 
 
 def read_data(folder: Path, model: Model) -> tuple[Data, IntArray | None]:
     """The data, and the initial trajectory if there is one."""
     arrays = read_archive(folder / DATA, DATA)
-    return model.describe(arrays["y"], arrays["offsets"], arrays.get("missing")), arrays.get("init")
+    data = model.describe(arrays["y"], arrays["offsets"], arrays.get("missing"))
+    columns = tuple(map(str, from_bytes(arrays["columns"]))) if "columns" in arrays else None
+    return data._replace(columns=columns), arrays.get("init")
 
 
 def write_chunk(folder: Path, identity: str, chain: int, number: int, chunk: Chunk) -> None:
@@ -43,7 +48,9 @@ def chunk_numbers(folder: Path, chain: int) -> list[int]:
 
 def read_chunks(folder: Path, identity: str, chain: int, model: Model) -> list[Chunk | DamagedError]:
     """All chunks of a chain up to the last one present; a damaged one is replaced by the error that describes it."""
-    like = model.emission.sample_prior(np.random.default_rng(0), 1)
+    rng = np.random.default_rng(0)
+    like = model.emission.sample_prior(rng, 1)
+    like_durations = None if model.duration is None else model.duration.sample_prior(rng, 1)
     chunks: list[Chunk | DamagedError] = []
     for number in range(max(chunk_numbers(folder, chain), default=-1) + 1):
         name = _name(chain, number)
@@ -52,7 +59,7 @@ def read_chunks(folder: Path, identity: str, chain: int, model: Model) -> list[C
             about = from_bytes(arrays["about"])
             if (about["run"], about["chain"], about["number"]) != (identity, chain, number):
                 raise DamagedError(f"{name} belongs to another run or position")
-            chunks.append(_from_arrays(arrays, about["begin"], chain, like))
+            chunks.append(_from_arrays(arrays, about["begin"], chain, like, like_durations))
         except DamagedError as error:
             chunks.append(error)
         except (OSError, KeyError, ValueError) as error:
@@ -76,6 +83,8 @@ def _to_arrays(chunk: Chunk) -> dict[str, Array]:
     for phase, (states, packed) in chunk.draws.items():
         each = {"states": states, **{name: getattr(packed, name) for name in ("n_states", "beta", "initial", "rows")}}
         each |= {f"phi_{name}": field for name, field in phi_fields(packed.phi).items()}
+        if packed.durations is not None:
+            each |= {f"duration_{name}": field for name, field in phi_fields(packed.durations).items()}
         each |= {f"trace_{name}": trace for name, trace in packed.traces.items()}
         arrays |= {PREFIX[phase] + name: array for name, array in each.items()}
     if chunk.after is not None:
@@ -85,12 +94,14 @@ def _to_arrays(chunk: Chunk) -> dict[str, Array]:
         arrays |= {"now_states": draw.states, "now_hyper": np.array(draw.hyper), **transitions, **phi}
         if draw.components is not None:
             arrays["now_components"] = draw.components
+        if draw.durations is not None:
+            arrays |= {f"now_duration_{name}": array for name, array in phi_fields(draw.durations).items()}
         arrays["after"] = to_bytes({"sweeps": sweeps, "generator": generator})
     return arrays
 
 
-def _from_arrays(arrays: dict[str, Array], begin: int, chain: int, like: Phi) -> Chunk:
-    """`like` has the structure of the emission's parameters."""
+def _from_arrays(arrays: dict[str, Array], begin: int, chain: int, like: Phi, like_durations: Omega | None) -> Chunk:
+    """`like` and `like_durations` have the structure of the parameters of the emission and of the durations."""
     draws = {}
     for phase in PHASES:
         prefix = PREFIX[phase]
@@ -104,15 +115,21 @@ def _from_arrays(arrays: dict[str, Array], begin: int, chain: int, like: Phi) ->
                 arrays[f"{prefix}rows"],
                 rebuild(like, (arrays[f"{prefix}phi_{name}"] for name in phi_fields(like))),
                 {name.removeprefix(f"{prefix}trace_"): trace for name, trace in traces.items()},
+                _durations(arrays, f"{prefix}duration_", like_durations),
             )
             draws[phase] = (arrays[f"{prefix}states"], packed)
-    return Chunk(begin, draws, _checkpoint(arrays, like) if "after" in arrays else None)
+    return Chunk(begin, draws, _checkpoint(arrays, like, like_durations) if "after" in arrays else None)
 
 
-def _checkpoint(arrays: dict[str, Array], like: Phi) -> Checkpoint:
+def _durations(arrays: dict[str, Array], prefix: str, like: Omega | None) -> Omega | None:
+    return None if like is None else rebuild(like, (arrays[prefix + name] for name in phi_fields(like)))
+
+
+def _checkpoint(arrays: dict[str, Array], like: Phi, like_durations: Omega | None) -> Checkpoint:
     after = from_bytes(arrays["after"])
     transitions = Transitions(*(arrays[f"now_{name}"] for name in Transitions._fields))
     phi = rebuild(like, (arrays[f"now_phi_{name}"] for name in phi_fields(like)))
     hyper, components = Hyper(*arrays["now_hyper"].tolist()), arrays.get("now_components")
-    draw = Draw(Trajectory(arrays["now_states"]), transitions, phi, hyper, components)
+    omega = _durations(arrays, "now_duration_", like_durations)
+    draw = Draw(Trajectory(arrays["now_states"]), transitions, phi, hyper, components, omega)
     return Checkpoint(after["sweeps"], draw, after["generator"])

@@ -1,5 +1,7 @@
 """Runs in memory, the default."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ihmm._typing import IntArray
@@ -26,8 +28,22 @@ class MemoryBackend:
             for c in range(settings.chains)
         ]
 
+    def extend(self, draws: int) -> None:
+        """Increase the number of draws per chain."""
+        self.settings = replace(self.settings, draws=draws)
+        buffers = [writer.buffers["kept"] for writer in self._writers]
+        dtype = np.result_type(*(buffer.states for buffer in buffers))
+        self._blocks["kept"] = np.empty((len(buffers), draws, len(self.data.y)), dtype)
+        for buffer, states in zip(buffers, self._blocks["kept"], strict=True):
+            buffer.move(states)
+
     def missing(self) -> list[SweepRange]:
-        return [SweepRange(c, None, self.settings.n_sweeps) for c in range(self.settings.chains)]
+        positions = [writer.position for writer in self._writers]
+        return [
+            SweepRange(c, before, self.settings.n_sweeps)
+            for c, before in enumerate(positions)
+            if before is None or before.sweeps < self.settings.n_sweeps
+        ]
 
     def writer(self, sweep_range: SweepRange) -> "MemoryWriter":
         return self._writers[sweep_range.chain]
@@ -40,10 +56,11 @@ class MemoryBackend:
 
 
 class MemoryWriter:
-    """Collects the draws of one chain. There are no checkpoints."""
+    """Collects the draws of one chain, and remembers its last checkpoint."""
 
     def __init__(self, buffers: dict[Phase, DrawBuffer]) -> None:
         self.buffers = buffers
+        self.position: Checkpoint | None = None
 
     @classmethod
     def empty(cls, chain: int, n_steps: int) -> "MemoryWriter":
@@ -56,12 +73,13 @@ class MemoryWriter:
     def append(self, chunk: Chunk) -> None:
         for phase, (states, packed) in chunk.draws.items():
             self.buffers[phase].extend(states, packed)
+        self.position = chunk.after
 
     def due(self) -> bool:
         return False
 
     def flush(self, after: Checkpoint) -> None:
-        pass
+        self.position = after
 
     def chunk(self, begin: int, after: Checkpoint) -> Chunk:
         """All draws collected, as one chunk. Its states are a view of the buffers."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ihmm._typing import Array
+from ihmm.sequences import as_array
 from ihmm.tables._source import Source, TableError, is_number, is_number_with_comma, joined
 
 if TYPE_CHECKING:
@@ -39,15 +40,12 @@ def _matching(path: Path, available: list[str], pattern: str) -> list[str]:
 
 def numeric_values(source: Source, columns: list[str]) -> Array:
     """Columns as numbers, (T, D), with NaN for missing values."""
-    from pandas.api.types import is_integer_dtype
-
     arrays = []
     for name in columns:
         values = source.frame[name]
         if not is_numeric(values):
             values = _parse_numbers(source, name)
-        whole = is_integer_dtype(values) and not values.isna().any()
-        array = values.to_numpy(np.int64) if whole else values.to_numpy(np.float64, na_value=np.nan)
+        array = as_array(values)
         infinite = np.flatnonzero(np.isinf(array))
         if len(infinite):
             place = source.place(infinite[0])
@@ -57,9 +55,9 @@ def numeric_values(source: Source, columns: list[str]) -> Array:
 
 
 def is_numeric(values: "pandas.Series") -> bool:
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+    from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
-    return bool(is_numeric_dtype(values) and not is_bool_dtype(values))
+    return bool(is_numeric_dtype(values) and not is_bool_dtype(values) and not is_complex_dtype(values))
 
 
 def _parse_numbers(source: Source, column: str) -> "pandas.Series":

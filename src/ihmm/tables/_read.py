@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ihmm._typing import Array, IntArray
+from ihmm.sequences import Sequences
 from ihmm.tables._columns import choose_columns, numeric_values
 from ihmm.tables._formats import open_file
 from ihmm.tables._source import Source, TableError, joined
@@ -29,6 +30,11 @@ class Table:
     def values(self) -> Array:
         """All series concatenated, (total T, D)."""
         return np.concatenate(self.series)
+
+    @property
+    def sequences(self) -> Sequences:
+        """The series with the names of their columns."""
+        return Sequences.of(self.series, columns=self.columns)
 
 
 def read(
@@ -65,9 +71,10 @@ def read(
 
 
 def _common_columns(sources: list[Source], columns: Sequence[str], by: str | None) -> list[str]:
+    """The columns to read, in the order of the first file; those of other files are matched by name."""
     chosen = [choose_columns(source, columns, by) for source in sources]
     for source, names in zip(sources, chosen, strict=True):
-        if names != chosen[0]:
+        if sorted(names) != sorted(chosen[0]):
             raise TableError(
                 f"all files need the same columns: {source.path} has {joined(names)}, "
                 f"but {sources[0].path} has {joined(chosen[0])}"

@@ -84,6 +84,10 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
         values[f"{name} of last"] = np.arctan(np.ravel(field[last])[0])
         # an off-diagonal entry of a covariance; the second component of a mixture, if there is one
         values[f"second {name} of first"] = np.arctan(np.append(field[first], 0.0)[1])
+    if draw.durations is not None:
+        for name, field in fields(draw.durations).items():
+            values[f"duration {name} of first"] = np.arctan(field[first])
+            values[f"duration {name} of last"] = np.arctan(field[last])
     return {name: float(value) for name, value in values.items()}
 
 

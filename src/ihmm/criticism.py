@@ -1,0 +1,268 @@
+"""Model criticism: where the data contradict the model, and the setting that answers it.
+
+Given the states and parameters of a draw from the posterior, residuals are independent and standard normal if the model
+is right. A finding must be significant and large: on long series, every real recording deviates significantly.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.ndimage import median_filter
+
+from ihmm._typing import FloatArray, IntArray
+from ihmm.data import Data
+from ihmm.diagnostics import Criticism
+from ihmm.levels import Levels
+from ihmm.model import Draw, Model
+from ihmm.residuals import residuals
+from ihmm.summaries import dwell_times
+
+MIN_Z = 5.0  # standard errors by which a statistic must differ from its value under the model
+CORRELATION, GROSS_CORRELATION = 0.1, 0.2  # of successive residuals within a visit
+KURTOSIS, GROSS_KURTOSIS = 1.0, 3.0  # excess over a normal distribution
+MAX_SCORE = 6.0  # larger residuals count as this, so that a single one does not decide
+LINE_SHARE, LINE_CHANCE, LINE_WINDOW, LONGEST_LINE = 0.01, 1e-4, 101, 2**17
+MIN_VISITS, DWELL_EFFECT = 50, 0.1
+BLUR_DWELL, BLUR_SHARE = 2.0, 0.7
+CYCLE_STEP, CYCLE_DWELL = 0.8, 10.0
+MIN_VALUES = 100
+
+
+class Visits(NamedTuple):
+    """The visits of one state sequence, in order, with the visits before and after in the same series."""
+
+    length: IntArray
+    state: IntArray
+    before: IntArray  # −1 at the start of a series
+    after: IntArray  # −1 at the end
+
+
+def criticise(
+    model: Model, data: Data, draws: Sequence[Draw], levels: Levels, label_of: Sequence[IntArray]
+) -> list[Criticism]:
+    """Examine some draws.
+
+    `label_of` are, for each draw, the states of the summary that its states match.
+    """
+    scores = [residuals(np.random.default_rng(i), model, data, draw) for i, draw in enumerate(draws)]
+    found: list[Criticism] = []
+    correlation = check_correlation(model, scores, [draw.states for draw in draws], data.offsets)
+    found += correlation
+    found += check_tails(model, scores)
+    if not correlation:
+        found += check_lines(scores, data.offsets)
+    path = levels.summary.states
+    visits = visits_of(path, data.offsets)
+    if getattr(model, "duration", None) is None:
+        found += check_blur(visits, levels)
+        found += check_dwell(
+            [visits_of(label[draw.states], data.offsets) for draw, label in zip(draws, label_of, strict=True)]
+        )
+    found += check_cycle(visits_of(levels.segmentation, data.offsets), levels.n_levels)
+    return found
+
+
+def visits_of(states: IntArray, offsets: IntArray) -> Visits:
+    length, state = dwell_times(states, offsets)
+    first = np.isin(np.cumsum(length) - length, offsets[:-1])
+    before, after = np.append(-1, state[:-1]), np.append(state[1:], -1)
+    before[first] = -1
+    after[np.append(first[1:], True)] = -1
+    return Visits(length, state, before, after)
+
+
+# Residuals
+
+
+def check_correlation(
+    model: Model, scores: Sequence[FloatArray], paths: Sequence[IntArray], offsets: IntArray
+) -> list[Criticism]:
+    """Successive residuals within a visit."""
+    worst, column = 0.0, 0
+    n_columns = scores[0].shape[1]
+    for d in range(n_columns):
+        each = [_lag_one(z[:, d], states, offsets) for z, states in zip(scores, paths, strict=True)]
+        r, n = np.median([r for r, _ in each]), np.median([n for _, n in each])
+        if n >= MIN_VALUES and abs(r) > CORRELATION and abs(r) * np.sqrt(n) > MIN_Z and abs(r) > abs(worst):
+            worst, column = float(r), d
+    if worst == 0.0:
+        return []
+    where = f" (column {column})" if n_columns > 1 else ""
+    setting, advice = _with_memory(model)
+    text = f"Residuals within states have lag-1 autocorrelation {worst:.2f}{where}: {advice}"
+    return [Criticism(text.replace("-0", "−0"), abs(worst) > GROSS_CORRELATION, setting)]
+
+
+def _lag_one(z: FloatArray, states: IntArray, offsets: IntArray) -> tuple[float, int]:
+    """Correlation of successive residuals of the same visit, and the number of pairs."""
+    together = states[1:] == states[:-1]
+    together[offsets[1:-1] - 1] = False
+    clipped = np.clip(z, -MAX_SCORE, MAX_SCORE)
+    one, two = clipped[:-1][together], clipped[1:][together]
+    known = np.isfinite(one) & np.isfinite(two)
+    one, two = one[known], two[known]
+    square = float(np.sqrt(np.square(one).sum() * np.square(two).sum()))
+    return (float(one @ two) / square if square > 0 else 0.0), int(known.sum())
+
+
+def _with_memory(model: Model) -> tuple[str, str]:
+    """The setting with a longer memory, and how to say it."""
+    emission = model.emission
+    name, order = type(emission).__name__, int(getattr(emission, "order", 0))
+    if name == "NoisyLevels":
+        longer = max(2 * order, 1)
+        return (
+            f'emission="levels", order={longer}',
+            f'the noise has a memory; try emission="levels" with order={longer}.',
+        )
+    if name == "Autoregressive":
+        return f'emission="autoregressive", order={order + 1}', f"try order={order + 1}."
+    if name in ("Poisson", "Multinomial", "Independent"):
+        return "", "values of successive steps depend on each other, which this family does not allow for."
+    advice = 'the noise has a memory; try emission="levels" with order=1, or emission="autoregressive".'
+    return 'emission="levels", order=1', advice
+
+
+def check_tails(model: Model, scores: Sequence[FloatArray]) -> list[Criticism]:
+    """Excess kurtosis."""
+    worst, column = 0.0, 0
+    for d in range(scores[0].shape[1]):
+        each = []
+        for z in scores:
+            known = np.clip(z[np.isfinite(z[:, d]), d], -MAX_SCORE, MAX_SCORE)
+            if len(known) < MIN_VALUES:
+                continue
+            centered = known - known.mean()
+            each.append((np.mean(centered**4) / np.mean(centered**2) ** 2 - 3, len(known)))
+        if each:
+            excess, n = np.median(each, axis=0)
+            if excess > max(KURTOSIS, MIN_Z * np.sqrt(24 / n), worst):
+                worst, column = float(excess), d
+    if worst == 0.0:
+        return []
+    emission = model.emission
+    setting = ""
+    if type(emission).__name__ == "NoisyLevels":
+        advice = 'the noise has outliers; try tails="student-t" in ihmm.NoisyLevels.'
+    elif type(emission).__name__ in ("Normal", "NormalMean"):
+        setting, advice = 'emission="student-t"', 'the noise has outliers; try emission="student-t".'
+    elif type(emission).__name__ == "Poisson":
+        setting, advice = "", "counts vary more than a Poisson law allows; try ihmm.DPMixture(ihmm.Poisson())."
+    else:
+        setting, advice = "", "the noise has outliers; see the how-to on outliers."
+    where = f" (column {column})" if scores[0].shape[1] > 1 else ""
+    text = f"Residuals within states have heavy tails, excess kurtosis {worst:.1f}{where}: {advice}"
+    return [Criticism(text, worst > GROSS_KURTOSIS, setting)]
+
+
+def check_lines(scores: Sequence[FloatArray], offsets: IntArray) -> list[Criticism]:
+    """A single frequency with more power than its neighbours, such as hum."""
+    longest = int(np.argmax(np.diff(offsets)))
+    begin = offsets[longest]
+    end = min(offsets[longest + 1], begin + LONGEST_LINE)
+    if end - begin < 4 * LINE_WINDOW:
+        return []
+    for d in range(scores[0].shape[1]):
+        share, period = np.median([_line(z[begin:end, d]) for z in scores], axis=0)
+        if share > LINE_SHARE:
+            text = f"{share:.0%} of the variance within states is an oscillation with a period of {period:.3g} steps"
+            advice = 'hum, for instance: filter it out before the fit, or try emission="levels" with order=4.'
+            return [Criticism(f"{text}: {advice}", share > 0.1)]
+    return []
+
+
+def _line(z: FloatArray) -> tuple[float, float]:
+    """Share of the variance in the strongest line of the spectrum, 0 if it is not significant, and its period."""
+    known = np.where(np.isfinite(z), np.clip(z, -MAX_SCORE, MAX_SCORE), 0.0)
+    power = np.square(np.abs(np.fft.rfft(known - known.mean())))[1:]
+    around = median_filter(power, LINE_WINDOW, mode="nearest") / np.log(2)  # of exponential variates
+    ratio = power / np.maximum(around, 1e-300)
+    ratio[: LINE_WINDOW // 4] = 0.0  # slow changes are not lines
+    peak = int(ratio.argmax())
+    if ratio[peak] < np.log(len(power) / LINE_CHANCE):
+        return 0.0, 1.0
+    inside = slice(max(peak - 2, 0), peak + 3)
+    return float((power[inside] - around[inside]).sum() / power.sum()), len(z) / (peak + 1)
+
+
+# Visits
+
+
+def check_blur(visits: Visits, levels: Levels) -> Iterator[Criticism]:
+    """States of one or two steps between two levels, with a mean in between: blurred changes of level."""
+    name = next((name for name in ("mean", "location", "rate") if name in levels.summary.parameters), None)
+    if name is None:
+        return
+    mean = np.nanmean(levels.summary.parameters[name], axis=0)
+    mean = mean.reshape(len(mean), -1)
+    length, state, before, after = visits
+    for k in range(levels.summary.n_states):
+        here = np.flatnonzero((state == k) & (before >= 0) & (after >= 0))
+        if len(here) < 10 or length[here].mean() > BLUR_DWELL or k in levels.brief:
+            continue
+        low, high = np.minimum(mean[before[here]], mean[after[here]]), np.maximum(mean[before[here]], mean[after[here]])
+        widest = (high - low).argmax(axis=1)
+        pick = np.arange(len(here)), widest
+        between = (mean[k][widest] > low[pick]) & (mean[k][widest] < high[pick])
+        if between.mean() > BLUR_SHARE and np.mean(before[here] != after[here]) > BLUR_SHARE:
+            text = (
+                f"State {k} lasts {length[here].mean():.1f} steps and lies between the states before and after it: "
+                "a blurred change of level rather than a state; try min_dwell=2."
+            )
+            yield Criticism(text, True, "min_dwell=2")
+            return
+
+
+def check_dwell(draws: Sequence[Visits]) -> Iterator[Criticism]:
+    """Visits of a single step against the geometric law of the model."""
+    n_states = 1 + max(int(visits.state.max()) for visits in draws)
+    for k in range(n_states):
+        each = []
+        for length, state, before, after in draws:
+            own = length[(state == k) & (before >= 0) & (after >= 0)]
+            if len(own) >= MIN_VISITS:
+                expected = 1 / own.mean()
+                error = np.sqrt(expected * (1 - expected) ** 2 / len(own)) + 1e-12  # the mean is estimated
+                each.append(((own == 1).mean(), expected, ((own == 1).mean() - expected) / error))
+        if len(each) < len(draws) / 2:
+            continue
+        share, expected, z = np.median(each, axis=0)
+        if abs(share - expected) > DWELL_EFFECT and abs(z) > MIN_Z:
+            if share < expected:
+                advice = 'visits are more regular than the model allows; try duration="negative binomial".'
+                setting = 'duration="negative binomial"'
+            else:
+                advice, setting = "many of these may be blur or outliers; try min_dwell=2.", "min_dwell=2"
+            text = f"{share:.0%} of the visits to state {k} last one step, where a geometric law has {expected:.0%}"
+            yield Criticism(f"{text}: {advice}", False, setting)
+            return
+
+
+def check_cycle(visits: Visits, n_levels: int) -> Iterator[Criticism]:
+    """Levels that follow each other in a fixed order, briefly: phases of one movement."""
+    length, state, _, after = visits
+    leaving = after >= 0
+    counts = np.zeros((n_levels, n_levels))
+    np.add.at(counts, (state[leaving], after[leaving]), 1)
+    following = counts.argmax(axis=1)
+    total = counts.sum(axis=1)
+    sure = counts[np.arange(n_levels), following] / np.maximum(total, 1)
+    for start in range(n_levels):
+        cycle = [start]
+        while following[cycle[-1]] not in cycle:
+            cycle.append(int(following[cycle[-1]]))
+        cycle = cycle[cycle.index(int(following[cycle[-1]])) :]
+        mean = np.mean([length[state == k].mean() for k in cycle])
+        if (
+            len(cycle) >= 3
+            and min(total[cycle]) >= 5
+            and min(sure[cycle]) > CYCLE_STEP
+            and mean < CYCLE_DWELL
+            and np.isin(state, cycle).mean() > 0.5
+        ):
+            order = " → ".join(map(str, [*cycle, cycle[0]]))
+            text = f"Levels follow each other in a fixed order ({order}), {mean:.1f} steps each"
+            advice = 'phases of one continuous movement rather than states; try emission="autoregressive".'
+            yield Criticism(f"{text}: {advice}", True, 'emission="autoregressive"')
+            return

@@ -1,0 +1,40 @@
+"""Survivor functions that stay accurate where they underflow, and hazards, of laws on {0, 1, …}."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ihmm._typing import Array, FloatArray
+from ihmm.kernels.hazards import fill_hazards
+
+UNDERFLOW = 1e-290
+Ratio = Callable[[Array], FloatArray]  # p(g + 1) / p(g)
+
+
+def log_tail(g: Array, survivor: FloatArray, log_p: FloatArray, ratio: Ratio) -> FloatArray:
+    """log P(G ≥ g) given its value in floating point; where that underflows, p(g) times the sum of the ratios to it."""
+    with np.errstate(divide="ignore"):
+        out = np.log(survivor)
+    faint = survivor < UNDERFLOW
+    if not faint.any():
+        return out
+    total = term = np.ones_like(out)
+    i = 0
+    while (term > 1e-17 * total)[faint].any():
+        term = np.where(faint, term * ratio(g + i), 0.0)
+        total, i = total + term, i + 1
+    return np.where(faint, log_p + np.log(total), out)
+
+
+def hazards(n_ages: int, minimum: int, ratio: Ratio, log_last: Callable[[int], FloatArray]) -> FloatArray:
+    """P(D = a | D ≥ a) for D = minimum + G and a = 1 … n_ages, (K, n_ages).
+
+    `ratio` maps g to (K, ages), and `log_last` gives log S(g)/p(g) at the last g, (K,).
+    """
+    beyond = n_ages - minimum + 1
+    if beyond <= 0:
+        return np.zeros((len(log_last(0)), n_ages))
+    last = np.exp(np.minimum(log_last(beyond - 1), 700.0))
+    out = np.zeros((len(last), n_ages))
+    fill_hazards(np.ascontiguousarray(ratio(np.arange(beyond))), last, out[:, minimum - 1 :])
+    return out

@@ -1,0 +1,358 @@
+"""Levels in noise that the states share: y_t = μ_{s_t} + e_t, white or with a memory, Gaussian or heavy-tailed.
+
+    e_t = a_1 e_{t−1} + … + a_p e_{t−p} + η_t,     η_t = σ ε_t,   ε_t ~ N(0, 1) or Student t with ν degrees of freedom
+    μ_k ~ N(mean, spread²),   σ² ~ InvGamma(shape, rate),   a ~ N(0, τ²) where stationary,   ν uniform on a grid
+
+Columns are independent given the states, each with levels, coefficients and scales of its own; ν is common.
+
+A Student t is a Gaussian whose precision varies between time steps: η_t | λ_t ~ N(0, σ²/λ_t), λ_t ~ Gamma(ν/2, ν/2). An
+update draws ν with the λ_t integrated out, then the λ_t, then μ, a and σ given them, and discards the λ_t.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import lgamma
+from typing import NamedTuple
+
+import numpy as np
+
+from ihmm import _checks
+from ihmm._random import FLOOR
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm.emissions import _noise
+from ihmm.emissions._protocol import Emission
+from ihmm.emissions._validation import plain, real_rows
+from ihmm.emissions.multivariate_normal import Numbers
+from ihmm.kernels.memory import AfterChange
+
+MAX_ORDER = 10
+MARGINAL_DOF = 4.0  # of the density by which new states are proposed
+FIRST_DOF = 10.0  # where a chain starts
+ROUNDS = 3  # updates of an initial guess
+
+Given = FloatArray | tuple[()]  # a parameter that some settings do not have: () in its place
+
+
+class NoisyLevelsPhi(NamedTuple):
+    """With a single column the axes of length D are dropped. Parameters shared by all states are repeated."""
+
+    mean: FloatArray  # (K, D): the levels μ
+    scale: FloatArray  # (K, D): σ
+    coefficients: Given  # (K, D, order): a; () if order = 0
+    dof: Given  # (K,): ν; () if tails are normal
+
+
+@dataclass(frozen=True)
+class NoisyLevels(Emission):
+    """A level for each state, and noise that the states share: recordings of channels, molecules or sensors.
+
+    Noise with a memory (``order`` above 0) is not mistaken for states. It needs a model whose states last at least
+    `order` steps: ``ihmm.Model(NoisyLevels(1), prior, duration=…)``. The first `order` values of each sequence are
+    conditioned on and uninformative about their states, as are the first ones after a missing value.
+
+    Parameters
+    ----------
+    order
+        Number of past values that the noise depends on, 0 for white noise and at most 10. The coefficients are the same
+        in all states.
+    scale
+        ``"shared"``: one noise scale σ for all states. ``"own"``: each state has its own.
+    tails
+        ``"normal"``, or ``"student-t"`` for noise with outliers, with degrees of freedom learned from the data.
+    n_features
+        D, the number of columns; 1 for a series of shape (T,).
+    mean, spread
+        Levels are N(mean, spread²): numbers, or one for each column.
+    shape, rate
+        σ² is InvGamma(shape, rate), with mean rate/(shape − 1); the rate is a number, or one for each column.
+    coefficient_spread
+        τ: coefficients are N(0, τ²), restricted to those for which the noise is stationary.
+    dof
+        Degrees of freedom that Student t tails may have, all equally likely a priori; a number fixes them.
+    """
+
+    order: int = 0
+    scale: str = "shared"
+    tails: str = "normal"
+    n_features: int = 1
+    mean: float | Numbers = 0.0
+    spread: float | Numbers = 1.0
+    shape: float = 2.0
+    rate: float | Numbers = 1.0
+    coefficient_spread: float = 1.0
+    dof: float | Numbers = (3.0, 4.0, 6.0, 10.0, 20.0, 50.0)
+
+    def __post_init__(self) -> None:
+        name, n_features = "NoisyLevels", _checks.count("NoisyLevels n_features", self.n_features)
+        if _checks.count(f"{name} order", self.order, least=0) > MAX_ORDER:
+            raise ValueError(f"{name} order must be at most {MAX_ORDER}, got {self.order}")
+        _checks.one_of(f"{name} scale", self.scale, ("shared", "own"))
+        _checks.one_of(f"{name} tails", self.tails, ("normal", "student-t"))
+        _checks.positive(f"{name} shape", self.shape)
+        _checks.positive(f"{name} coefficient_spread", self.coefficient_spread)
+        shapes = [(), (n_features,)]
+        settings = {"mean": shapes, "spread": shapes, "rate": shapes, "dof": [(), np.shape(self.dof)]}
+        for setting, allowed in settings.items():
+            value = plain(f"{name} {setting}", getattr(self, setting), allowed)
+            if setting != "mean" and (np.size(value) == 0 or not np.all(np.asarray(value) > 0)):
+                raise ValueError(f"{name} {setting} must be positive, got {value!r}")
+            object.__setattr__(self, setting, value)
+
+    @property
+    def memory(self) -> int:
+        """Number of past states that the density of a step depends on."""
+        return self.order
+
+    def validate(self, y: Array) -> FloatArray:
+        values = real_rows(y, self.n_features, "NoisyLevels")
+        return values[:, 0] if self.n_features == 1 else values
+
+    def with_past(self, y: FloatArray, offsets: IntArray, missing: BoolArray | None) -> tuple[FloatArray, BoolArray]:
+        """(T, order + 1, D): y_t, y_{t−1}, …, NaN where not known; and the steps without a column that is complete."""
+        values = np.array(y, np.float64).reshape(len(y), self.n_features)
+        if missing is not None:
+            values[missing] = np.nan
+        age = np.arange(len(y)) - np.repeat(offsets[:-1], np.diff(offsets))
+        rows = np.full((len(y), self.order + 1, self.n_features), np.nan)
+        for lag in range(self.order + 1):
+            rows[lag:, lag] = values[: len(y) - lag]
+            rows[age < lag, lag] = np.nan
+        return rows, np.asarray(np.isnan(rows).any(axis=1).all(axis=1))
+
+    # Densities
+
+    def log_density(self, y: FloatArray, phi: NoisyLevelsPhi) -> FloatArray:
+        """The density once a state has lasted longer than `order` steps."""
+        values, (mean, scale, coefficients, dof) = self._lags(y), self._by_column(phi)
+        out, peak = np.zeros((len(mean), len(values))), _noise.log_peak(dof)
+        for d in range(self.n_features):
+            a = coefficients[:, d]
+            # z_t − (1 − A) μ_k
+            square = np.column_stack([np.ones(len(a)), -a]) @ values[:, :, d].T
+            square -= (mean[:, d] * (1 - a.sum(axis=1)))[:, None]
+            square *= (1 / scale[:, d])[:, None]
+            square *= square
+            column = _noise.log_shape(square, dof)
+            column += (peak - np.log(scale[:, d]))[:, None]
+            out += known(column)
+        return out.T
+
+    def log_density_at(self, y: FloatArray, states: IntArray, phi: NoisyLevelsPhi) -> FloatArray:
+        values, path, (mean, scale, coefficients, dof) = self._lags(y), self._path(states), self._by_column(phi)
+        now, out, peak = path[:, 0], np.zeros(len(values)), _noise.log_peak(dof)
+        for d in range(self.n_features):
+            residual = _noise.Steps(values[:, :, d], path).residuals(mean[:, d])
+            innovation = residual[:, 0]
+            for lag in range(self.order):
+                innovation = innovation - coefficients[now, d, lag] * residual[:, lag + 1]
+            square = np.square(innovation / scale[now, d])[:, None]
+            out += known(_noise.log_shape(square, dof[now])[:, 0] + (peak - np.log(scale[:, d]))[now])
+        return out
+
+    def after_change(self, y: FloatArray, phi: NoisyLevelsPhi) -> AfterChange:
+        """What compiled code needs for the first `order` steps after a change of state."""
+        mean, scale, coefficients, dof = self._by_column(phi)
+        shared = coefficients[0]
+        return AfterChange(
+            np.ascontiguousarray(np.einsum("nld,dl->nd", self._lags(y), np.insert(-shared, 0, 1.0, axis=1))),
+            mean * (1 - shared.sum(axis=1)),
+            mean,
+            np.ascontiguousarray(np.cumsum(shared[:, ::-1], axis=1)[:, ::-1].T),
+            scale,
+            float(dof[0]),
+        )
+
+    def log_marginal(self, y: FloatArray) -> FloatArray:
+        """A Student t as wide as levels and noise together: a change to a new state, whatever the past."""
+        square = np.square(self._lags(y)[:, 0] - self._mean)
+        width = self._spread**2 + self._rate / self.shape
+        column = _noise.log_shape((square / width).T.copy(), np.full(self.n_features, MARGINAL_DOF))
+        column += (_noise.log_peak(np.array(MARGINAL_DOF)) - 0.5 * np.log(width))[:, None]
+        return np.asarray(known(column).sum(axis=0))
+
+    # Parameters
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> NoisyLevelsPhi:
+        spread = self.coefficient_spread
+        shared = np.array([[_noise.draw_stationary(rng, self.order, spread) for _ in range(self.n_features)]])
+        return self._sample_states(rng, n, self._prior_scales(rng, 1), shared, rng.choice(self._grid, 1))
+
+    def sample_new(self, rng: np.random.Generator, n: int, phi: NoisyLevelsPhi) -> NoisyLevelsPhi:
+        return self._sample_states(rng, n, *self._by_column(phi)[1:])
+
+    def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NoisyLevelsPhi:
+        """A few updates from the averages of the states with white noise, which is good enough to start from."""
+        values, now = self._lags(y)[:, 0], self._path(states)[:, 0]
+        mean, scale = np.tile(self._mean, (n_states, 1)), np.tile(np.sqrt(self._rate / self.shape), (n_states, 1))
+        for d in range(self.n_features):
+            here = ~np.isnan(values[:, d])
+            count, total = (np.bincount(now[here], w, n_states) for w in (np.ones(here.sum()), values[here, d]))
+            mean[:, d] = np.where(count > 0, total / np.maximum(count, 1), mean[:, d])
+            square = np.square(values[here, d] - mean[now[here], d]).sum() + self._rate[d]
+            scale[:, d] = np.sqrt(square / (here.sum() + self.shape))
+        coefficients = np.zeros((n_states, self.n_features, self.order))
+        dof = self._grid[np.argmin(np.abs(self._grid - FIRST_DOF))]
+        phi = self._pack(mean, scale, coefficients, np.full(n_states, dof))
+        for _ in range(ROUNDS):
+            phi = self.update(rng, y, states, phi)
+        return phi
+
+    def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: NoisyLevelsPhi) -> NoisyLevelsPhi:
+        """Gibbs steps: ν, then the λ_t given it, then levels, coefficients and scales given those."""
+        mean, scale, coefficients, dof = (parameter.copy() for parameter in self._by_column(phi))
+        n_states, a, heavy = len(mean), coefficients[0], self.tails == "student-t"
+        if self.scale == "shared":
+            scale[:] = scale[0]
+        mean -= self._mean
+        values, path = self._lags(y) - self._mean, self._path(states)
+        columns = [_noise.Steps.known(values[:, :, d], path) for d in range(self.n_features)]
+        if heavy:
+            distance = [
+                np.square(_noise.innovations(steps.residuals(mean[:, d]), a[d]) / scale[steps.path[:, 0], d])
+                for d, steps in enumerate(columns)
+            ]
+            dof[:] = _noise.draw_dof(rng, np.concatenate(distance), self._grid)
+        for d, steps in enumerate(columns):
+            now, weight = steps.path[:, 0], np.ones(len(steps.path))
+            if heavy:
+                weight = 2 * rng.standard_gamma(0.5 * (dof[0] + 1), len(now)) / (dof[0] + distance[d])
+                weight = np.maximum(weight, FLOOR)
+            precision = weight / np.square(scale[now, d])
+            mean[:, d] = _noise.draw_levels(rng, steps, precision, a[d], self._spread[d], n_states)
+            residual = steps.residuals(mean[:, d])
+            if self.order:
+                a[d] = _noise.draw_coefficients(rng, residual, precision, self.coefficient_spread, a[d])
+            square = weight * np.square(_noise.innovations(residual, a[d]))
+            scale[:, d] = self._draw_scales(rng, square, now, n_states, d)
+        return self._pack(mean + self._mean, scale, np.tile(a, (n_states, 1, 1)), dof)
+
+    def log_prior(self, phi: NoisyLevelsPhi) -> FloatArray:
+        """Densities of μ_k and, if it is its own, σ_k. Those of shared parameters are in the first entry, so that the
+        sum has them once; that of the coefficients is up to the probability of the stationary region."""
+        mean, scale, coefficients, _ = self._by_column(phi)
+        out = -0.5 * np.square((mean - self._mean) / self._spread) - np.log(self._spread) - _noise.HALF_LOG_2PI
+        log_scale = np.log(2.0) + self.shape * np.log(self._rate) - lgamma(self.shape)
+        log_scale = log_scale - (2 * self.shape + 1) * np.log(scale) - self._rate / np.square(scale)
+        if self.scale == "own":
+            out += log_scale
+        else:
+            out[0] += log_scale[0]
+        a, spread = coefficients[0], self.coefficient_spread
+        out[0] -= (0.5 * np.square(a / spread) + np.log(spread) + _noise.HALF_LOG_2PI).sum(axis=1)
+        total = np.asarray(out.sum(axis=1))
+        if self.tails == "student-t":
+            total[0] -= np.log(len(self._grid))
+        return total
+
+    # Observations
+
+    def sample_observations(
+        self,
+        rng: np.random.Generator,
+        states: IntArray,
+        phi: NoisyLevelsPhi,
+        past: FloatArray | None = None,
+        before: IntArray | None = None,
+    ) -> FloatArray:
+        """A sequence whose first `order` values are `mean`, or the continuation of `past`.
+
+        `before` are the states of the last `order` steps of the past; by default, the first of `states`.
+        """
+        order, columns = self.order, self.n_features
+        mean, scale, coefficients, dof = self._by_column(phi)
+        shape = len(states), columns
+        y = rng.standard_normal(shape) if np.isinf(dof[0]) else rng.standard_t(dof[0], shape)
+        y = mean[states] + scale[states] * y
+        if order:
+            first = states[:order] if past is None else np.full(order, states[0]) if before is None else before[-order:]
+            known = np.tile(self._mean, (len(first), 1)) if past is None else self._recent(past)
+            e = np.concatenate([known - mean[first], (y - mean[states])[order * (past is None) :]])
+            backwards = coefficients[0, :, ::-1].T
+            for t in range(order, len(e)):
+                e[t] += (backwards * e[t - order : t]).sum(axis=0)
+            y = mean[states] + e[len(e) - len(states) :]
+        return y[:, 0] if columns == 1 else y
+
+    def column(self, d: int) -> tuple[Emission, Callable[[NoisyLevelsPhi], NoisyLevelsPhi]]:
+        """One column around its levels. Noise with a memory: its stationary law, with the tails of its innovations."""
+        mean, spread, rate = float(self._mean[d]), float(self._spread[d]), float(self._rate[d])
+        own = replace(self, order=0, n_features=1, mean=mean, spread=spread, rate=rate)
+
+        def select(phi: NoisyLevelsPhi) -> NoisyLevelsPhi:
+            mean, scale, coefficients, _ = self._by_column(phi)
+            factor = _noise.stationary_factor(coefficients[:, d])
+            return NoisyLevelsPhi(mean[:, d], scale[:, d] * factor, (), phi.dof)
+
+        return own, select
+
+    # Layout
+
+    def _lags(self, y: FloatArray) -> FloatArray:
+        """(n, order + 1, D)."""
+        return y.reshape(len(y), self.order + 1, self.n_features)
+
+    def _path(self, states: IntArray) -> IntArray:
+        """(n, order + 1): the states of a step and of those before it; the same state if they are not given."""
+        return states if states.ndim == 2 else np.repeat(states[:, None], self.order + 1, axis=1)
+
+    def _by_column(self, phi: NoisyLevelsPhi) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """φ with all axes, and with what it leaves out."""
+        n, columns = len(phi.mean), self.n_features
+        coefficients = np.reshape(phi.coefficients, (n, columns, self.order))
+        dof = phi.dof if self.tails == "student-t" else np.full(n, np.inf)
+        return phi.mean.reshape(n, columns), phi.scale.reshape(n, columns), coefficients, np.asarray(dof)
+
+    def _pack(self, mean: FloatArray, scale: FloatArray, coefficients: FloatArray, dof: FloatArray) -> NoisyLevelsPhi:
+        if self.n_features == 1:
+            mean, scale, coefficients = mean[:, 0], scale[:, 0], coefficients[:, 0]
+        return NoisyLevelsPhi(mean, scale, coefficients if self.order else (), dof if self.tails == "student-t" else ())
+
+    def _recent(self, past: FloatArray) -> FloatArray:
+        """The last `order` values of a sequence, (order, D)."""
+        recent: FloatArray = past[-self.order :].reshape(-1, self.n_features)
+        if len(recent) < self.order or np.isnan(recent).any():
+            raise ValueError(
+                f"NoisyLevels continues from the last {self.order} value(s) of a sequence, and some of them are "
+                "missing; drop the steps after the last complete ones"
+            )
+        return recent
+
+    def _sample_states(
+        self, rng: np.random.Generator, n: int, scale: FloatArray, coefficients: FloatArray, dof: FloatArray
+    ) -> NoisyLevelsPhi:
+        """Levels of n states, and scales of their own, from the prior; shared parameters are those given."""
+        mean = self._mean + self._spread * rng.standard_normal((n, self.n_features))
+        scale = self._prior_scales(rng, n) if self.scale == "own" else np.tile(scale[0], (n, 1))
+        return self._pack(mean, scale, np.tile(coefficients[0], (n, 1, 1)), np.tile(dof[0], n))
+
+    def _prior_scales(self, rng: np.random.Generator, n: int) -> FloatArray:
+        nothing, nowhere = np.empty(0), np.empty(0, np.int64)
+        return np.column_stack([self._draw_scales(rng, nothing, nowhere, n, d) for d in range(self.n_features)])
+
+    def _draw_scales(
+        self, rng: np.random.Generator, square: FloatArray, states: IntArray, n_states: int, d: int
+    ) -> FloatArray:
+        own = self.scale == "own"
+        return _noise.draw_scales(rng, square, states, n_states, self.shape, float(self._rate[d]), own)
+
+    @cached_property
+    def _mean(self) -> FloatArray:
+        return np.array(np.broadcast_to(np.asarray(self.mean, np.float64), self.n_features))
+
+    @cached_property
+    def _spread(self) -> FloatArray:
+        return np.array(np.broadcast_to(np.asarray(self.spread, np.float64), self.n_features))
+
+    @cached_property
+    def _rate(self) -> FloatArray:
+        return np.array(np.broadcast_to(np.asarray(self.rate, np.float64), self.n_features))
+
+    @cached_property
+    def _grid(self) -> FloatArray:
+        return np.atleast_1d(np.asarray(self.dof, np.float64)) if self.tails == "student-t" else np.array([np.inf])
+
+
+def known(log_density: FloatArray) -> FloatArray:
+    """Missing values are uninformative: their density is 1."""
+    return np.where(np.isnan(log_density), 0.0, log_density)

@@ -1,0 +1,131 @@
+"""What a verdict on a posterior rests on, collected from its draws."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ihmm import agreement, predict
+from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.criticism import criticise
+from ihmm.data import Data
+from ihmm.diagnostics import DETAILS, Evidence
+from ihmm.labels import evenly_spaced
+from ihmm.levels import CENTERS, Levels
+from ihmm.model import Draw, Model
+from ihmm.remedies import RunFacts
+
+LIKELIHOOD_DRAWS, LIKELIHOOD_STEPS = 24, 4_000_000  # draws of each chain with log p(y | θ), and steps of all of them
+MIN_LIKELIHOOD_DRAWS = 8
+CRITICISED_DRAWS = 12  # of all chains
+MAX_COLUMNS = 6  # whose means are compared
+
+
+def collect(
+    model: Model,
+    data: Data,
+    draws: Sequence[Sequence[Draw]],
+    states: Array,
+    traces: Mapping[str, Array],
+    levels: Levels,
+    run: RunFacts,
+) -> Evidence:
+    """Collect the evidence. `states` are the trajectories, (chains, draws, T)."""
+    begins = np.cumsum([0, *(len(chain) for chain in draws)])[:-1]
+    number = _numbers_of_levels(levels, begins)
+    likelihood = log_likelihoods(model, data, draws, levels, begins)
+    found = agreement.compare(_paths(levels, draws, begins), number, likelihood.mean(axis=1))
+    chosen = [
+        (int(begins[c] + d), chain[int(d)])
+        for c, chain in enumerate(draws)
+        for d in evenly_spaced(len(chain), max(CRITICISED_DRAWS // len(draws), 1))
+    ]
+    matches = levels.summary.matches
+    return Evidence(
+        n_levels=levels.n_levels,
+        n_levels_by_draw=number,
+        quantities=_by_level(states, levels, begins, data.offsets),
+        log_likelihood=likelihood,
+        agreement=found,
+        details={name: traces[name] for name in DETAILS if name in traces},
+        criticisms=criticise(
+            model, data, [draw for _, draw in chosen], levels, [matches[index].label for index, _ in chosen]
+        ),
+        run=run,
+    )
+
+
+def log_likelihoods(
+    model: Model, data: Data, draws: Sequence[Sequence[Draw]], levels: Levels, begins: IntArray
+) -> FloatArray:
+    """(chains, some draws): log p(y | θ), with the states summed out."""
+    shortest = min(len(chain) for chain in draws)
+    most = LIKELIHOOD_STEPS // (len(data.y) * len(draws))
+    chosen = evenly_spaced(shortest, int(np.clip(most, MIN_LIKELIHOOD_DRAWS, LIKELIHOOD_DRAWS)))
+    matches = levels.summary.matches
+    items = [
+        predict.LabelledDraw(chain[int(d)], matches[begin + d].label, (0, int(begin + d)))
+        for begin, chain in zip(begins, draws, strict=True)
+        for d in chosen
+    ]
+    by_draw = predict.log_likelihood(model, data, items).sum(axis=1)
+    return np.asarray(by_draw.reshape(len(draws), len(chosen)))
+
+
+def _numbers_of_levels(levels: Levels, begins: IntArray) -> IntArray:
+    """(chains, draws that were grouped)."""
+    chain = np.searchsorted(begins, [found.draw for found in levels.by_draw], "right") - 1
+    number = np.array([found.n_levels for found in levels.by_draw])
+    shortest = np.bincount(chain).min()
+    return np.stack([number[chain == c][:shortest] for c in range(len(begins))])
+
+
+def _paths(levels: Levels, draws: Sequence[Sequence[Draw]], begins: IntArray) -> list[Array]:
+    """For each chain, the paths of some of its draws by their own levels."""
+    chain = np.searchsorted(begins, [found.draw for found in levels.by_draw], "right") - 1
+    paths = []
+    for c, begin in enumerate(begins):
+        own = [found for found, which in zip(levels.by_draw, chain, strict=True) if which == c]
+        some = [own[i] for i in evenly_spaced(len(own), agreement.MAX_PATHS)]
+        paths.append(np.stack([found.level[draws[c][int(found.draw - begin)].states] for found in some]))
+    return paths
+
+
+def _by_level(states: Array, levels: Levels, begins: IntArray, offsets: IntArray) -> dict[str, FloatArray]:
+    """Name → (chains, draws): changes of level, and the share and mean of each level."""
+    n_chains, n_draws, n_steps = states.shape
+    shares, changes = np.zeros((n_levels := levels.n_levels, n_chains, n_draws)), np.zeros((n_chains, n_draws))
+    inside = np.ones(n_steps - 1, bool)
+    inside[offsets[1:-1] - 1] = False
+    matches = levels.summary.matches
+    for c, begin in enumerate(begins):
+        for d in range(n_draws):
+            label = levels.level_of_state[matches[begin + d].label]
+            path = label.astype(np.uint8 if n_levels < 256 else np.int64)[states[c, d]]
+            shares[:, c, d] = np.bincount(path, minlength=n_levels) / n_steps
+            changes[c, d] = np.count_nonzero((path[1:] != path[:-1]) & inside)
+    found = {"changes of level": changes}
+    if n_levels > 1:
+        found |= {f"share of level {j}": share for j, share in enumerate(shares)}
+    return found | _means(levels, begins, n_draws)
+
+
+def _means(levels: Levels, begins: IntArray, n_draws: int) -> dict[str, FloatArray]:
+    """Name → (chains, draws): mean of each level that all draws have."""
+    summary = levels.summary
+    name = next((name for name in CENTERS if name in summary.parameters), None)
+    if name is None:
+        return {}
+    values = summary.parameters[name].reshape(*summary.parameters[name].shape[:2], -1)[:, :, :MAX_COLUMNS]
+    found = {}
+    for j in range(levels.n_levels):
+        states = np.flatnonzero(levels.level_of_state == j)
+        weight = np.isfinite(values[:, states, 0]) * summary.shares[states]
+        present = weight.sum(axis=1)
+        if np.mean(present > 0) < 0.95:
+            continue
+        for d in range(values.shape[2]):
+            mean = (np.nan_to_num(values[:, states, d]) * weight).sum(axis=1) / np.maximum(present, 1e-300)
+            mean[present == 0] = mean[present > 0].mean()
+            column = f", column {d}" if values.shape[2] > 1 else ""
+            found[f"mean of level {j}{column}"] = np.stack([mean[begin : begin + n_draws] for begin in begins])
+    return found

@@ -1,0 +1,311 @@
+"""Levels: states that emit the same, told apart only by their dynamics, are kinetic states of one level."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm.data import Data
+from ihmm.emissions._parameters import fields
+from ihmm.labels import evenly_spaced
+from ihmm.model import Draw, Model
+from ihmm.overlap import densities_at_own_points, group, least_overlap
+from ihmm.summaries import Summary, dwell_times
+
+if TYPE_CHECKING:
+    import pandas
+
+MAX_DRAWS = 600  # draws whose states are grouped
+MAX_PAIRS = 60_000  # pairs of states compared in all of them
+MIN_DRAWS = 25  # of each chain
+DWELL_DRAWS = 100  # draws whose visits are measured
+MIN_SHARE, MIN_STEPS, BRIEF_VISIT = 0.01, 20, 2  # see `absorb_brief`
+CENTERS = ("mean", "rate", "location")  # parameters that say where a level lies
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+class DrawLevels(NamedTuple):
+    """The levels of one draw."""
+
+    draw: int  # index of the draw, chain after chain
+    level: IntArray  # (states of the draw,)
+
+    @property
+    def n_levels(self) -> int:
+        return int(self.level.max()) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """States grouped into levels by the overlap of their emission laws.
+
+    Levels of one column are numbered by their mean, from the lowest; otherwise from the most to the least used.
+
+    Attributes
+    ----------
+    level_of_state
+        (n_states,): level of each state of `posterior.summary()`.
+    segmentation
+        (total T,): level of every step.
+    probabilities
+        (total T, n_levels): share of the draws in which a step is on a level.
+    n_levels_probabilities
+        Number of levels → share of the draws that have so many.
+    together
+        (n_states, n_states): share of the draws in which two states are on the same level.
+    support
+        (n_levels,): share of the draws that have the level.
+    dwell
+        (n_levels,): mean time spent on a level before it is left, in steps.
+    brief
+        States with too few steps to count as a level of their own; they are on the level that surrounds them.
+    centers
+        (n_levels,): mean of each level, None if it has no single one.
+    resolution
+        Differences in the mean below this were ignored, None if none were.
+    by_draw
+        Levels of each draw that was examined.
+    """
+
+    level_of_state: IntArray
+    segmentation: IntArray
+    probabilities: FloatArray
+    n_levels_probabilities: dict[int, float]
+    together: FloatArray
+    support: FloatArray
+    dwell: FloatArray
+    brief: IntArray
+    centers: FloatArray | None
+    resolution: float | None
+    by_draw: Sequence[DrawLevels]
+    summary: Summary
+
+    @property
+    def n_levels(self) -> int:
+        return int(self.level_of_state.max()) + 1
+
+    @property
+    def shares(self) -> FloatArray:
+        """(n_levels,): expected share of the steps."""
+        return np.asarray(self.probabilities.mean(axis=0))
+
+    def states_of(self, level: int) -> IntArray:
+        """The kinetic states of a level, longest dwell time first, without brief ones."""
+        states = np.setdiff1d(np.flatnonzero(self.level_of_state == level), self.brief)
+        return states[np.argsort(-self._state_dwell[states], kind="stable")]
+
+    @property
+    def _state_dwell(self) -> FloatArray:
+        return np.asarray(np.nanmedian(self.summary.dwell, axis=0))
+
+    def table(self) -> "pandas.DataFrame":
+        """One row per level: share, support, mean, dwell time, its kinetic states and their dwell times."""
+        import pandas
+
+        kinetic = [self.states_of(j) for j in range(self.n_levels)]
+        columns: dict[str, Any] = {"share": self.shares, "support": self.support}
+        if self.centers is not None:
+            columns["mean"] = self.centers
+        columns |= {
+            "dwell": self.dwell,
+            "states": [", ".join(map(str, states)) for states in kinetic],
+            "state dwell": [", ".join(f"{self._state_dwell[k]:.3g}" for k in states) for states in kinetic],
+        }
+        return pandas.DataFrame(columns, index=pandas.RangeIndex(self.n_levels, name="level"))
+
+    @property
+    def headline(self) -> str:
+        """'2 levels; the lower one has two kinetic states with dwell times 2400 and 3 steps.'"""
+        parts = []
+        for level in range(self.n_levels):
+            states = self.states_of(level)
+            if len(states) > 1:
+                dwell = _list([f"{self._state_dwell[k]:.3g}" for k in states])
+                number = NUMBERS[len(states)] if len(states) < len(NUMBERS) else str(len(states))
+                parts.append(f"{self._name(level)} has {number} kinetic states with dwell times {dwell} steps")
+        return "; ".join([f"{self.n_levels} level{'s' * (self.n_levels > 1)}", *parts]) + "."
+
+    def _name(self, level: int) -> str:
+        if self.n_levels == 1:
+            return "it"
+        if self.n_levels == 2 and self.centers is not None:
+            return f"the {('lower', 'upper')[level]} one"
+        return f"level {level}"
+
+    @property
+    def certainty(self) -> str:
+        """'93 % of the draws have 3 levels, 7 % have 4.'"""
+        commonest = sorted(self.n_levels_probabilities.items(), key=lambda item: -item[1])[:4]
+        (n, share), *others = [(n, f"{100 * share:.0f} %") for n, share in commonest if share >= 0.005]
+        text = f"{share} of the draws have {n} level{'s' * (n > 1)}"
+        return ", ".join([text, *(f"{share} have {n}" for n, share in others)]) + "."
+
+    def __repr__(self) -> str:
+        rows = [["level", "share", *(["mean"] if self.centers is not None else []), "dwell", "kinetic states"]]
+        for level in range(self.n_levels):
+            mean = [f"{self.centers[level]:.3g}".replace("-", "−")] if self.centers is not None else []
+            states = ", ".join(f"{k} ({self._state_dwell[k]:.3g} steps)" for k in self.states_of(level))
+            rows.append([str(level), f"{self.shares[level]:.1%}", *mean, f"{self.dwell[level]:.3g}", states])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        text = "\n  ".join([f"{self.headline} {self.certainty}", *lines])
+        if self.resolution is not None:
+            text += f"\n  Means that differ by less than {self.resolution:g} are one level."
+        if len(self.brief):
+            text += f"\n  Too brief to count, and put with the level around: {_named_states(self.brief)}."
+        return text
+
+
+def find_levels(
+    model: Model,
+    data: Data,
+    draws: Sequence[Sequence[Draw]],
+    summary: Summary,
+    *,
+    resolution: float | None = None,
+    overlap: float | None = None,
+    seed: int = 0,
+) -> Levels:
+    """Group the states of every draw, and match the groups to the states of the summary.
+
+    Two states of the summary are on one level if they are in most draws that have both.
+    """
+    least = least_overlap(data.y) if overlap is None else overlap
+    by_draw, dwell_of = [], []
+    for index, draw in _some(draws):
+        rng = np.random.default_rng([seed, index])
+        by_draw.append(DrawLevels(index, draw_levels(rng, model, data, draw, least, resolution)))
+    together = _share_together([(summary.matches[d].state, level) for d, level in by_draw], summary.n_states)
+    label, brief = absorb_brief(_consensus(together), summary.states, data.offsets)
+    centers = _centers(summary, label, data.y.ndim)
+    order = np.argsort(centers if centers is not None else -np.bincount(label, summary.shares), kind="stable")
+    label = np.argsort(order)[label]
+
+    n_levels = len(order)
+    for index, draw in _some(draws, DWELL_DRAWS):
+        lengths, level = dwell_times(label[summary.matches[index].label[draw.states]], data.offsets)
+        dwell_of.append([np.bincount(level, lengths, n_levels), np.bincount(level, minlength=n_levels)])
+    steps, visits = np.sum(dwell_of, axis=0)
+    number = Counter(found.n_levels for found in by_draw)
+    present = [[np.any(found.state[label == j] >= 0) for j in range(n_levels)] for found in summary.matches]
+    return Levels(
+        level_of_state=label,
+        segmentation=label[summary.states],
+        probabilities=summary.probabilities @ (label[:, None] == np.arange(n_levels)),
+        n_levels_probabilities={n: number[n] / len(by_draw) for n in sorted(number)},
+        together=together,
+        support=np.mean(present, axis=0),
+        dwell=steps / np.maximum(visits, 1),
+        brief=np.flatnonzero(brief),
+        centers=None if centers is None else centers[order],
+        resolution=resolution,
+        by_draw=by_draw,
+        summary=summary,
+    )
+
+
+def _some(draws: Sequence[Sequence[Draw]], most: int = MAX_DRAWS) -> Iterator[tuple[int, Draw]]:
+    """Evenly spaced draws of every chain, with their index over all chains; fewer if they have many states."""
+    n_states = float(np.mean([chain[len(chain) // 2].n_states for chain in draws]))
+    each = max(int(min(most, MAX_PAIRS / n_states**2) / len(draws)), MIN_DRAWS)
+    begin = 0
+    for chain in draws:
+        for d in evenly_spaced(len(chain), each):
+            yield begin + int(d), chain[int(d)]
+        begin += len(chain)
+
+
+# The levels of one draw
+
+
+def draw_levels(
+    rng: np.random.Generator, model: Model, data: Data, draw: Draw, least: float, resolution: float | None = None
+) -> IntArray:
+    """(K,): level of each state of a draw; brief ones are on the level that surrounds them."""
+    if draw.n_states == 1:
+        return np.zeros(1, np.int64)
+    density = densities_at_own_points(rng, model, data, draw)
+    size = np.bincount(draw.states, minlength=draw.n_states).astype(np.float64)
+    close = _within(fields(draw.phi), resolution) if resolution is not None else None
+    return absorb_brief(group(density, size, least, close), draw.states, data.offsets)[0]
+
+
+def _within(parameters: dict[str, Array], resolution: float) -> BoolArray | None:
+    """(K, K): whether the means of two states differ by less than the resolution, in every column."""
+    name = next((name for name in CENTERS if name in parameters), None)
+    if name is None:
+        return None
+    mean = parameters[name].reshape(len(parameters[name]), -1)
+    return np.asarray(np.all(np.abs(mean[:, None] - mean) < resolution, axis=2))
+
+
+def absorb_brief(level: IntArray, states: IntArray, offsets: IntArray) -> tuple[IntArray, BoolArray]:
+    """Put brief levels with the level that surrounds them most often; also which states are brief.
+
+    A level is brief if it has less than 1 % of the steps, and either fewer than 20 or usually for one or two at a time:
+    outliers and blurred steps, not a level. Levels are renumbered from 0.
+    """
+    lengths, of = dwell_times(level[states], offsets)
+    n_levels = int(level.max()) + 1
+    steps = np.bincount(of, lengths, n_levels)
+    visit = np.array([np.median(lengths[of == j]) if np.any(of == j) else 0 for j in range(n_levels)])
+    rare = (steps < MIN_SHARE * len(states)) | (steps < 3)
+    brief = rare & ((steps < MIN_STEPS) | (visit <= BRIEF_VISIT)) & (steps < steps.max())
+    joined = np.arange(n_levels)
+    for j in np.flatnonzero(brief):
+        runs = np.flatnonzero(of == j)
+        around = of[np.concatenate([runs[runs > 0] - 1, runs[runs < len(of) - 1] + 1])]
+        around = around[~brief[around]]
+        joined[j] = np.bincount(around).argmax() if around.size else steps.argmax()
+    return np.unique(joined[level], return_inverse=True)[1], brief[level]
+
+
+# Over all draws
+
+
+def _share_together(found: Sequence[tuple[IntArray, IntArray]], n_states: int) -> FloatArray:
+    """(n_states, n_states): of the draws that have two states of the summary, the share that has them on one level."""
+    together, both = np.zeros((2, n_states, n_states))
+    for state, level in found:
+        present = np.flatnonzero(state >= 0)
+        own = level[state[present]]
+        together[np.ix_(present, present)] += own[:, None] == own
+        both[np.ix_(present, present)] += 1
+    share = np.asarray(together / np.maximum(both, 1))
+    np.fill_diagonal(share, 1.0)
+    return share
+
+
+def _consensus(together: FloatArray) -> IntArray:
+    """Groups of states that are together in most draws, on average over the pairs of two groups."""
+    if len(together) == 1:
+        return np.zeros(1, np.int64)
+    distance = 1 - 0.5 * (together + together.T)
+    tree = linkage(distance[np.triu_indices(len(distance), 1)], "average")
+    return np.unique(fcluster(tree, 0.5, "distance"), return_inverse=True)[1]
+
+
+def _centers(summary: Summary, label: IntArray, n_dimensions: int) -> FloatArray | None:
+    """(n_levels,): mean of each level, if the states of one column have one."""
+    name = next((name for name in CENTERS if name in summary.parameters), None)
+    if name is None or n_dimensions > 1 or summary.parameters[name][0, 0].size > 1:
+        return None
+    by_state = np.nanmean(summary.parameters[name].reshape(-1, summary.n_states), axis=0)
+    return np.asarray(np.bincount(label, by_state * summary.shares) / np.bincount(label, summary.shares))
+
+
+# Words
+
+
+def _list(items: Sequence[str]) -> str:
+    return ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def _named_states(states: IntArray) -> str:
+    if len(states) == 1:
+        return f"state {states[0]}"
+    return f"states {_list([str(k) for k in states])}"

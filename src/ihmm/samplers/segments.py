@@ -1,0 +1,164 @@
+"""Step 1 of the hidden semi-Markov model: the pass over (state, age) of `kernels.segments`, block by block."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ihmm._memory import keep_memory
+from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.data import Data
+from ihmm.durations import Duration, Omega
+from ihmm.emissions._parameters import size, take
+from ihmm.kernels import particles, segments
+from ihmm.kernels.layout import relate_with_tail
+from ihmm.kernels.segments import Exits, Hazards, Reference, SegmentDensity, Segments
+from ihmm.kernels.sticks import Sticks
+from ihmm.model import Model
+from ihmm.samplers._densities import MIN_LOG_DENSITY, exponentials
+from ihmm.sticks import copy_sticks, extend_omega, extend_phi, grow
+from ihmm.workers import Segment
+
+if TYPE_CHECKING:
+    from ihmm.samplers.particle_gibbs import ParticleGibbs
+
+MAX_BLOCK_STEPS, BLOCK_CELLS = 17_000, 200_000  # as in `particle_gibbs`
+FIRST_AGES = 64  # ages for which hazards are computed before more are needed
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentPass:
+    """Conditional SMC over whole sequences, given θ and ω. It can be sent to another process."""
+
+    settings: "ParticleGibbs"
+    keys: list[np.uint64]  # of the random streams: φ of new states, forward pass, trace back, ω of new states
+    model: Model
+    sticks: Sticks
+    known: Phi  # φ of the columns of θ
+    omega: Omega  # ω of the columns of θ
+
+    def run(self, data: Data, reference: IntArray, segment: Segment) -> IntArray:
+        """New states for the time steps of a segment, in columns of θ; `data` has only these steps."""
+        keep_memory()
+        phi_key, forward_key, backward_key, omega_key = self.keys
+        model, n_particles = self.model, self.settings.n_particles
+        duration = model.duration
+        assert duration is not None
+        sticks, phi, omega = copy_sticks(self.sticks), self.known, self.omega
+        sequence = np.full(len(reference), -1)
+        sequence[segment.starts] = segment.streams
+        log_marginal = data.log_marginal if self.settings.proposal == "posterior" else np.zeros(len(reference))
+
+        hazards = start_hazards(duration, omega, len(sticks.beta), model.memory)
+        path = Reference(reference, np.empty_like(reference), np.empty_like(reference))
+        segments.describe_runs(sequence, hazards.cap, model.memory, path)
+        exits = start_exits(sticks)
+        system = empty_system(len(reference), n_particles)
+        stream = np.empty((3, 16), np.uint64)[1, :4]  # in a cache line of its own, which threads do not share
+        block = min(MAX_BLOCK_STEPS, max(64, BLOCK_CELLS // size(self.known)))
+        t = 0
+        while t < len(reference):
+            stop, begin = min(t + block, len(reference)), t
+            steps = slice(t, stop)
+            density = score(model.log_density(data, self.known, steps), log_marginal[steps], begin, sticks)
+            after = model.after_change(data, phi, steps)
+            while t < stop:
+                t, needed = segments.forward(
+                    t, stop, n_particles, sticks, exits, hazards, density, after, system, path, sequence, forward_key,
+                    stream,
+                )  # fmt: skip
+                if needed == particles.GROW:
+                    sticks = grow(sticks)
+                    exits = Exits(*(widen(array, len(sticks.rest), -1.0) for array in exits))
+                    density = density._replace(column_of=widen(density.column_of, len(sticks.beta), -1))
+                    hazards = widen_hazards(hazards, len(sticks.beta))
+                elif needed <= segments.OLDER:
+                    k = segments.OLDER - needed
+                    omega = extend_omega(duration, omega_key, omega, k + 1)
+                    hazards = more_ages(duration, omega, hazards, k)
+                elif needed != particles.NOTHING:
+                    phi = extend_phi(model.emission, phi_key, phi, needed + 1)
+                    log_f = model.log_density(data, take(phi, np.array([needed])), steps)[:, 0]
+                    density = add_column(density, needed, log_f)
+                    after = model.after_change(data, phi, steps)
+
+        states = np.empty_like(reference)
+        segments.trace_back(sticks, exits, hazards, model.memory, system, sequence, backward_key, states)
+        return states.astype(np.min_scalar_type(states.max()))
+
+
+def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, sticks: Sticks) -> SegmentDensity:
+    """Densities of one block: V on a common scale at each time step, all known states relative to g_t."""
+    n_explicit, table = sticks.size[2], np.ascontiguousarray(log_density.T)
+    explicit = np.empty((len(log_marginal), n_explicit + 1))
+    has_tail = n_explicit < sticks.n_total
+    log_scale = table[:n_explicit].max(axis=0, initial=-np.inf)
+    if has_tail:
+        log_scale = np.maximum(log_scale, log_marginal)
+    relate_with_tail(table, log_marginal, n_explicit, has_tail, MIN_LOG_DENSITY, explicit)
+    table[:n_explicit] -= log_marginal
+    column_of = np.full(len(sticks.beta), -1)
+    column_of[: len(table)] = np.arange(len(table))
+    return SegmentDensity(begin, exponentials(explicit), column_of, table, np.array(log_marginal), log_scale)
+
+
+def add_column(density: SegmentDensity, state: int, log_density: FloatArray) -> SegmentDensity:
+    """The same densities with those of one more tail state; the array grows by doubling."""
+    used = int(density.column_of.max()) + 1
+    if used >= len(density.log_ratio):
+        density = density._replace(log_ratio=widen(density.log_ratio, 2 * used + 4, 0.0))
+    density.log_ratio[used] = log_density - density.log_marginal
+    density.column_of[state] = used
+    return density
+
+
+def start_exits(sticks: Sticks) -> Exits:
+    """Exits of the initial row; those of the others are measured when they are first needed."""
+    total, tail = np.full(len(sticks.rest), -1.0), np.full(len(sticks.rest), -1.0)
+    total[0], tail[0] = 1.0, sticks.tail[0]
+    return Exits(total, tail)
+
+
+def start_hazards(duration: Duration, omega: Omega, capacity: int, memory: int) -> Hazards:
+    """Hazards of the known states: at all ages that are told apart, or at the first ones if there is no end to them."""
+    n_states = size(omega)
+    if duration.constant_from is None:
+        cap, n_ages = np.iinfo(np.int64).max, FIRST_AGES
+    else:
+        # one age more than the noise remembers, so that the previous state can be forgotten
+        cap = n_ages = max(duration.constant_from, memory + 1)
+    hazard, known = np.empty((capacity, n_ages)), np.zeros(capacity, np.int64)
+    hazard[:n_states], known[:n_states] = duration.hazard(n_ages, omega), n_ages
+    return Hazards(cap, hazard, known)
+
+
+def more_ages(duration: Duration, omega: Omega, hazards: Hazards, state: int) -> Hazards:
+    """Hazards of a state at twice as many ages, or at the first ones."""
+    cap, hazard, known = hazards
+    n_ages = hazard.shape[1] if known[state] < hazard.shape[1] else 2 * hazard.shape[1]
+    if n_ages > hazard.shape[1]:
+        wide = np.empty((len(hazard), n_ages))
+        wide[:, : hazard.shape[1]] = hazard
+        hazard = wide
+    hazard[state, :n_ages] = duration.hazard(n_ages, take(omega, np.array([state])))[0]
+    known[state] = n_ages
+    return Hazards(cap, hazard, known)
+
+
+def widen_hazards(hazards: Hazards, capacity: int) -> Hazards:
+    return hazards._replace(hazard=widen(hazards.hazard, capacity, 0.0), known=widen(hazards.known, capacity, 0))
+
+
+def widen(array: Array, size: int, fill: float) -> Array:
+    """The array with room for more entries."""
+    out = np.full((size, *array.shape[1:]), fill, array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+def empty_system(n_steps: int, n_particles: int) -> Segments:
+    """Arrays for the particles of every time step; memory that is not used is never touched."""
+    size = n_steps * (n_particles + 2)  # rounding may add to N
+    state, row, age, previous = (np.empty(size, np.int32) for _ in range(4))
+    first = np.zeros(n_steps + 1, np.int64)
+    return Segments(first, state, row, age, previous, np.empty(size))
