@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ihmm.model import Model as Model
     from ihmm.moves import GreedySplitMerge as GreedySplitMerge
     from ihmm.moves import GroupComponents as GroupComponents
+    from ihmm.moves import MergeTwins as MergeTwins
     from ihmm.moves import PairGibbs as PairGibbs
     from ihmm.moves import SplitMerge as SplitMerge
     from ihmm.posterior import Posterior as Posterior
@@ -65,6 +66,7 @@ _HOME = {
     "GammaPrior": "ihmm.priors",
     "GreedySplitMerge": "ihmm.moves",
     "GroupComponents": "ihmm.moves",
+    "MergeTwins": "ihmm.moves",
     "PairGibbs": "ihmm.moves",
     "SplitMerge": "ihmm.moves",
     "HDPPrior": "ihmm.priors",

@@ -14,7 +14,7 @@ from ihmm._threads import processors
 from ihmm._typing import ArrayLike
 from ihmm.arguments import check_executor, check_init, check_model, check_moves, check_sampler, check_seed
 from ihmm.model import Model
-from ihmm.moves import GreedySplitMerge, GroupComponents, Move, PairGibbs, SplitMerge
+from ihmm.moves import GreedySplitMerge, GroupComponents, MergeTwins, Move, PairGibbs, SplitMerge
 from ihmm.one_chain import Sweeps as Sweeps
 from ihmm.one_chain import sweeps
 from ihmm.posterior import Posterior
@@ -31,6 +31,7 @@ MOVES: tuple[Move, ...] = (
     GreedySplitMerge(sweeps=6),
     GreedySplitMerge(sweeps=30, careful=True),
     GroupComponents(sweeps=100),  # of mixtures
+    MergeTwins(sweeps=100),  # if φ cannot be integrated out, or states have durations
     SplitMerge(),
 )
 

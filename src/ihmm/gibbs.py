@@ -36,7 +36,9 @@ def sweep(
     """One Gibbs sweep over everything unknown."""
     update, info = resample_states(rng, data, model, draw, sampler)
     accepted = [MoveInfo()]
-    for move in moves if model.duration is None else ():  # moves take transitions for those of a hidden Markov model
+    for move in moves:
+        if model.duration is not None and not getattr(move, "takes_durations", False):
+            continue  # it takes transitions for those of a hidden Markov model
         update, move_info = move.apply(rng, data, model, update, draw.hyper)
         accepted.append(move_info)
     draw, log_joint = resample_globals(rng, data, model, update, draw.hyper)

@@ -5,5 +5,6 @@ from ihmm.moves.greedy import GreedySplitMerge
 from ihmm.moves.mixture import GroupComponents
 from ihmm.moves.pairs import PairGibbs
 from ihmm.moves.split_merge import SplitMerge
+from ihmm.moves.twins import MergeTwins
 
-__all__ = ["GreedySplitMerge", "GroupComponents", "Move", "MoveInfo", "PairGibbs", "SplitMerge"]
+__all__ = ["GreedySplitMerge", "GroupComponents", "MergeTwins", "Move", "MoveInfo", "PairGibbs", "SplitMerge"]

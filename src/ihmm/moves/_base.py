@@ -22,6 +22,8 @@ def skips(rng: np.random.Generator, data: Data, max_steps: int) -> bool:
 
 
 class Move(Protocol):
+    """A move that also takes models with durations has a class attribute `takes_durations = True`."""
+
     def acts(self, sweep: int, tune: int) -> bool:
         """Whether to act in this sweep; the first `tune` sweeps are discarded."""
         ...

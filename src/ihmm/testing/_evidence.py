@@ -10,12 +10,14 @@ from ihmm._typing import Array, FloatArray
 from ihmm.data import Data
 from ihmm.emissions import DPMixture
 from ihmm.emissions._conjugate import conjugate
-from ihmm.emissions._protocol import Emission, provides
+from ihmm.emissions._parameters import join
+from ihmm.emissions._protocol import Emission, log_density_at, provides
 from ihmm.model import Model
 from ihmm.testing._partitions import Partition, blocks_of, set_partitions
 from ihmm.testing._quadrature import quadrature
 
 EVIDENCE_DRAWS = 200_000  # from H, for emissions without a closed form
+SHARED_DRAWS = 50_000  # the same for the parameters of all states together
 
 
 class Evidence:
@@ -50,6 +52,29 @@ def _closed_form(emission: Emission, data: Data) -> Callable[[Array], float] | N
     if provides(emission, "log_evidence") and not provides(emission, "conjugate"):
         return emission.log_evidence  # type: ignore[attr-defined, no-any-return]
     return None
+
+
+class SharedEvidence:
+    """The same for an emission whose states share parameters, or that remembers the state before: by Monte Carlo, all
+    states together."""
+
+    def __init__(self, model: Model, data: Data) -> None:
+        self._model, self._data, self._n_steps = model, data, len(data.y)
+        rng = np.random.default_rng(1)
+        self._phi = join(*(model.emission.sample_prior(rng, self._n_steps) for _ in range(SHARED_DRAWS)))
+        self._y = np.concatenate([data.observations[data.informative]] * SHARED_DRAWS)
+
+    def of(self, partition: Partition) -> float:
+        path = self._model.with_previous(np.array(partition))[self._data.informative]
+        own = np.arange(SHARED_DRAWS).reshape(-1, *(1,) * path.ndim) * self._n_steps
+        states = (own + path).reshape(-1, *path.shape[1:])
+        log_density = log_density_at(self._model.emission, self._y, states, self._phi)
+        return float(logsumexp(log_density.reshape(SHARED_DRAWS, -1).sum(axis=1)) - np.log(SHARED_DRAWS))
+
+
+def shares_parameters(emission: Emission) -> bool:
+    """Whether φ of a new state depends on the others."""
+    return getattr(type(emission), "sample_new", Emission.sample_new) is not Emission.sample_new
 
 
 class MixtureEvidence:

@@ -7,9 +7,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ihmm._typing import IntArray
+from ihmm.data import Data
 from ihmm.emissions import DPMixture
 from ihmm.model import Model
-from ihmm.testing._evidence import Evidence, MixtureEvidence
+from ihmm.testing._evidence import Evidence, MixtureEvidence, SharedEvidence, shares_parameters
 from ihmm.testing._partitions import Partition, set_partitions
 from ihmm.testing._segment_prior import SegmentPrior
 from ihmm.testing._state_prior import log_path_probability
@@ -29,12 +30,18 @@ def exact_posterior(model: Model, y: Any) -> dict[Partition, float]:
     data = model.observe(y)
     if len(data.y) > MAX_STEPS:
         raise ValueError(f"exact_posterior enumerates set partitions of at most {MAX_STEPS} steps, got {len(data.y)}")
-    evidence = MixtureEvidence(model, data) if isinstance(model.emission, DPMixture) else Evidence(model, data)
+    evidence = _evidence(model, data)
     partitions = list(set_partitions(len(data.y)))
     log_prior = _log_prior(model, data.offsets)
     log_weight = np.array([log_prior(np.array(partition)) + evidence.of(partition) for partition in partitions])
     probability = np.exp(log_weight - logsumexp(log_weight))
     return dict(zip(partitions, probability.tolist(), strict=True))
+
+
+def _evidence(model: Model, data: Data) -> Evidence | MixtureEvidence | SharedEvidence:
+    if isinstance(model.emission, DPMixture):
+        return MixtureEvidence(model, data)
+    return SharedEvidence(model, data) if shares_parameters(model.emission) else Evidence(model, data)
 
 
 def _log_prior(model: Model, offsets: IntArray) -> Callable[[IntArray], float]:
