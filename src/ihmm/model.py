@@ -22,7 +22,8 @@ from ihmm.sequences import Sequences
 from ihmm.trajectory import Trajectory, by_piece
 
 Prior = HDPPrior | FinitePrior
-NO_MEMORY = AfterChange(*(np.empty((0, 0)) for _ in range(5)), np.inf)
+NOTHING = np.empty((0, 0))
+NO_MEMORY = AfterChange(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, np.inf)
 
 
 class Hyper(NamedTuple):
@@ -76,9 +77,9 @@ class Draw(NamedTuple):
 class Model:
     """A hidden Markov model: a family of emissions and a prior on transitions, infinite or finite (T15 §2).
 
-    With a `duration`, such as ``ihmm.durations.Geometric()``, it is a hidden semi-Markov model: a state lasts as long as
-    its duration law says and is then followed by another one. The first segment of a sequence begins with the data, the
-    last one is cut off by their end.
+    With a `duration`, such as ``ihmm.durations.Geometric()``, it is a hidden semi-Markov model: a state lasts as long
+    as its duration law says and is then followed by another one. The first segment of a sequence begins with the data,
+    the last one is cut off by their end.
     """
 
     emission: Emission
@@ -186,10 +187,13 @@ class Model:
         """What the densities of the first p steps after a change of state depend on."""
         if self.memory == 0:
             return NO_MEMORY
-        after = self.emission.after_change(data.observations[steps], phi)  # type: ignore[attr-defined]
+        after = self.emission.after_change(data.observations[steps], phi)
+        assert after is not None  # an emission with memory has it
+        value, *arrays, dof = after
         if data.uninformative is not None:
-            after = after._replace(value=np.where(data.uninformative[steps, None], np.nan, after.value))
-        return AfterChange(*map(np.ascontiguousarray, after[:-1]), float(after.dof))
+            value = np.where(data.uninformative[steps, None], np.nan, value)
+        mean, level, factor, scale = map(np.ascontiguousarray, arrays)
+        return AfterChange(np.ascontiguousarray(value), mean, level, factor, scale, float(dof))
 
     def log_likelihood(self, data: Data, states: IntArray, phi: Phi) -> float:
         """log p(y | s, φ)."""

@@ -4,7 +4,6 @@ import numpy as np
 
 from ihmm._typing import IntArray
 from ihmm.data import Data
-from ihmm.durations import Duration
 from ihmm.gibbs import initial_draw
 from ihmm.model import Draw, Model
 from ihmm.moves import GreedySplitMerge
@@ -26,10 +25,8 @@ def first_draw(rng: np.random.Generator, data: Data, model: Model, init: Initial
     """State of a chain before its first sweep."""
     if isinstance(init, np.ndarray):
         trajectory = init
-    elif isinstance(init, int) and model.duration is None:
-        trajectory = rng.integers(init, size=len(data.y))
     elif isinstance(init, int):
-        trajectory = _random_segments(rng, data, model.duration, init)
+        trajectory = _random_trajectory(rng, data, model, init)
     else:
         trajectory = _greedy_trajectory(rng, data, model)
     if model.duration is not None:
@@ -37,13 +34,12 @@ def first_draw(rng: np.random.Generator, data: Data, model: Model, init: Initial
     return initial_draw(rng, data, model, trajectory)
 
 
-def _random_segments(rng: np.random.Generator, data: Data, duration: Duration, n_states: int) -> IntArray:
-    """Uniformly random states that change after the minimum duration at the earliest."""
-    parts = [
-        np.repeat(rng.integers(n_states, size=-(-length // duration.minimum)), duration.minimum)[:length]
-        for length in data.lengths
-    ]
-    return np.concatenate(parts)
+def _random_trajectory(rng: np.random.Generator, data: Data, model: Model, n_states: int) -> IntArray:
+    """Uniformly random states, which last for the minimum duration at least."""
+    if model.duration is None or model.duration.minimum == 1:
+        return rng.integers(n_states, size=len(data.y))
+    least = model.duration.minimum
+    return np.concatenate([np.repeat(rng.integers(n_states, size=-(-n // least)), least)[:n] for n in data.lengths])
 
 
 def absorb_short_runs(states: IntArray, offsets: IntArray, minimum: int) -> IntArray:

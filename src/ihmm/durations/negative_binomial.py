@@ -14,6 +14,7 @@ from ihmm.emissions._slice import slice_step
 from ihmm.priors import GammaPrior
 
 LEAST = 1e-12  # of r, p and 1 − p
+FEW = GammaPrior(1.0, 0.2)  # r of about 5, geometric durations not excluded
 
 
 class NegativeBinomialOmega(NamedTuple):
@@ -37,7 +38,7 @@ class NegativeBinomial:
         Least number of steps that a state lasts. A segment that the end of the data cuts off may be shorter.
     """
 
-    shape: float | GammaPrior = GammaPrior(1.0, 0.2)
+    shape: float | GammaPrior = FEW
     a: float = 1.0
     b: float = 10.0
     minimum: int = 1

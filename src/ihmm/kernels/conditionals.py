@@ -91,8 +91,8 @@ def draw_tables(stream, counts, measure):
 def add_self_tables(stream, tables, counts, beta, concentration):
     """Tables of the self-transitions that were wanted before each departure, and not made.
 
-    n departures from j have probability ∝ Γ(A)/Γ(A+n), A = c(1−β_j): β_j alone is not a power. With r ~ Beta(A, n) it is
-    r^A = r^c e^{λβ_j}, λ = −c log r, and with m ~ Poisson(λβ_j) it becomes a power: m more tables of state j. m has the
+    n departures from j have probability ∝ Γ(A)/Γ(A+n), A = c(1−β_j), not a power of β_j. With r ~ Beta(A, n) it
+    is r^A = r^c e^{λβ_j}, λ = −c log r, and with m ~ Poisson(λβ_j) it becomes one: m more tables of state j. m has the
     law of the tables of n geometric numbers of self-transitions, P(g) = π_jj^g (1 − π_jj), summed over these and π_jj.
     """
     for j in range(tables.shape[1]):

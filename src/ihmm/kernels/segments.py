@@ -1,4 +1,4 @@
-"""Conditional SMC of the hidden semi-Markov model: merged particles (state, age, previous state), thinned systematically.
+"""Conditional SMC of the hidden semi-Markov model: merged particles (state, age, previous state), thinned.
 
 Age 1 is the first step of a segment, and h_j(a) = P(d = a | d ≥ a) is the hazard of the duration law. The candidates of
 step t are the particles of step t−1 that stay, one step older, and new segments, into which all that leave are merged:
@@ -7,9 +7,9 @@ step t are the particles of step t−1 that stay, one step older, and new segmen
     (k, 1)        Σ_j leaving_j π_jk / (1 − π_jj) f(y_t | φ_k)      leaving_j = Σ_a mass_(j, a) h_j(a),  k ∈ V, k ≠ j
     tail          Σ_j leaving_j r_j / (1 − π_jj) g_t                r_j: mass of row j outside V, without j itself
 
-They are thinned as in `kernels.systematic`, whose argument does not depend on how candidates are merged. Ages from `cap`
-on have the same hazard and are not told apart. If the noise has memory p, the density depends on the previous state up to
-age p, so up to there particles are merged only if that is the same, too.
+They are thinned as in `kernels.systematic`, whose argument does not depend on how candidates are merged. Ages from
+`cap` on have the same hazard and are not told apart. If the noise has memory p, the density depends on the previous
+state up to age p, so up to there particles are merged only if that is the same, too.
 
 Candidates keep the order of their parents on the line, new ones follow by state, and draws from the tail are sorted:
 the order must not depend on which of them is the reference.
@@ -94,10 +94,10 @@ def describe_runs(sequence, cap, memory, reference):
 
 @jit
 def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system, reference, sequence, key, stream):
-    """Run the particles from step t on. Returns (stop, NOTHING), or (t, k): step t needs the density and the hazards of
-    tail state k, greater ages of a state (OLDER − k), or more room (GROW). Supply it and call again: the step is replayed
+    """Run the particles from step t on. Returns (stop, NOTHING), or (t, k): step t needs the density of tail state k,
+    hazards at greater ages of a state (OLDER − k), or more room (GROW). Supply it and call again: the step is replayed
     with the same numbers."""
-    rows, row_of, known = sticks.rows, sticks.row_of, sticks.known
+    rows, row_of = sticks.rows, sticks.row_of
     n_explicit, memory = sticks.size[2], len(after.factor)
     first, state, row, age, previous, mass = system
     offset, explicit, column_of, log_ratio, log_marginal, log_scale = density
@@ -334,7 +334,7 @@ def draw_from_tail(sticks, exits, r, itself, u):
 @jit
 def sort_tail(system, begin, end):
     """Sort particles of one step and age by state and previous state."""
-    _, state, row, age, previous, mass = system
+    _, state, row, _, previous, mass = system
     for p in range(begin + 1, end):
         q = p
         while q > begin and (state[q], previous[q]) < (state[q - 1], previous[q - 1]):

@@ -43,8 +43,8 @@ class SegmentPrior:
     def _log_followers(self, segments: Runs) -> float:
         """log of the probability that the states follow each other as they do.
 
-        Given β, row j without j itself is a Pólya urn of mass c(1−β_j): a rising factorial of c β_k for every cell, over
-        one of c(1−β_j) for the row.
+        Given β, row j without j itself is a Pólya urn of mass c(1−β_j): a rising factorial of c β_k for every cell,
+        over one of c(1−β_j) for the row.
         """
         n_states = int(segments.state.max()) + 1
         log_weight, c, beta = self._draws(n_states)
@@ -72,7 +72,7 @@ class SegmentPrior:
 def _draw_beta(
     rng: np.random.Generator, prior: Prior, n_states: int, c: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """β of K states from a Dirichlet with one more at each, so that a factor β_k of the likelihood keeps weights bounded.
+    """Log weights, c, and β of K states, from a Dirichlet with one more at each: a factor β_k is in every likelihood.
 
     Σ over labellings of E[F(β)] is ∫ F(β) γ^K Π β_k^{−1} (1 − Σβ)^{γ−1} dβ for β ~ GEM(γ). For L states it is L!/(L−K)!
     times the integral with the density of a Dirichlet, and β is constant if it is fixed to equal weights.
