@@ -3,16 +3,16 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.chain import sample
+from ihmm.choice import choose_model
 from ihmm.emissions import Emission
-from ihmm.model import model_for
 from ihmm.posterior import Posterior
 from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_from, viterbi
 from ihmm.samplers import Sampler
@@ -46,6 +46,12 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         As in `ihmm.sample`.
     random_state
         Seed or `numpy.random.RandomState`; determines all results.
+    min_dwell
+        Steps that a state lasts at least. By default 2 if ``emission="auto"`` finds levels without visits of a single
+        step, else 1.
+    resolution
+        Levels that differ by less, in units of the data, are counted as one. By default chosen with
+        ``emission="auto"``, about 1.5 standard deviations of the noise.
 
     Attributes
     ----------
@@ -63,8 +69,13 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         Posterior means of the parameters that the emission has: (n_states, n_features),
         (n_states, n_features, n_features), (n_states, n_symbols), (n_states, 1), (n_states, n_features),
         (n_states, n_features² · order).
+    n_levels_, level_of_state_
+        Number of levels: states that emit the same, or differ by less than the resolution, are one. (n_states,): the
+        level of each state.
     emission_
         The emission with its prior.
+    choice_
+        What ``emission="auto"`` chose; print it for the reasons.
     n_features_in_, feature_names_in_
         As in other scikit-learn estimators.
 
@@ -92,6 +103,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         cores: int | None = None,
         progress: bool = False,
         random_state: Any = None,
+        min_dwell: int | None = None,
+        resolution: float | None = None,
     ) -> None:
         self.emission = emission
         self.sticky = sticky
@@ -105,26 +118,38 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.cores = cores
         self.progress = progress
         self.random_state = random_state
+        self.min_dwell = min_dwell
+        self.resolution = resolution
 
     def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
         """Sample from the posterior given X. `y` is ignored, as in all unsupervised estimators."""
         series = self._series(X, lengths, y=y, reset=True)
-        model = model_for(np.concatenate(series), self.emission, self.sticky, self.order)
-        self.emission_ = model.emission
+        choice = choose_model(
+            np.concatenate(series),
+            np.array([len(part) for part in series]),
+            self.emission,
+            self.sticky,
+            self.order,
+            min_dwell=self.min_dwell,
+            resolution=self.resolution,
+        )
+        self.choice_, self.emission_ = choice, choice.model.emission
         self.posterior_ = sample(
-            model,
+            choice.model,
             Sequences.of(series, columns=getattr(self, "feature_names_in_", None)),
             sampler=self.sampler,
             draws=self.draws,
             tune=self.tune,
             chains=self.chains,
             seed=int(check_random_state(self.random_state).randint(2**31)),
-            init=self.init,
+            init=choice.init if isinstance(self.init, str) and self.init == "auto" else self.init,
             thin=self.thin,
             cores=self.cores,
             progress=self.progress,
         )
-        summary = self.posterior_.summary()
+        self.posterior_.resolution = choice.resolution
+        summary, levels = self.posterior_.summary(), self.posterior_.levels()
+        self.n_levels_, self.level_of_state_ = levels.n_levels, levels.level_of_state
         self.n_states_ = self._n_features_out = summary.n_states
         self.labels_ = summary.states
         self.startprob_, self.transmat_ = summary.initial, summary.transitions

@@ -66,7 +66,7 @@ class Levels:
     centers
         (n_levels,): mean of each level, None if it has no single one.
     resolution
-        Differences in the mean below this were ignored, None if none were.
+        Differences in the mean below this, or these in every column, were ignored; None if none were.
     by_draw
         Levels of each draw that was examined.
     """
@@ -80,7 +80,7 @@ class Levels:
     dwell: FloatArray
     brief: IntArray
     centers: FloatArray | None
-    resolution: float | None
+    resolution: float | tuple[float, ...] | None
     by_draw: Sequence[DrawLevels]
     summary: Summary
 
@@ -154,7 +154,8 @@ class Levels:
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         text = "\n  ".join([f"{self.headline} {self.certainty}", *lines])
         if self.resolution is not None:
-            text += f"\n  Means that differ by less than {self.resolution:g} are one level."
+            least = ", ".join(f"{value:.3g}" for value in np.atleast_1d(self.resolution))
+            text += f"\n  Means that differ by less than {least} are one level."
         if len(self.brief):
             text += f"\n  Too brief to count, and put with the level around: {_named_states(self.brief)}."
         return text
@@ -166,7 +167,7 @@ def find_levels(
     draws: Sequence[Sequence[Draw]],
     summary: Summary,
     *,
-    resolution: float | None = None,
+    resolution: float | tuple[float, ...] | None = None,
     overlap: float | None = None,
     seed: int = 0,
 ) -> Levels:
@@ -223,7 +224,12 @@ def _some(draws: Sequence[Sequence[Draw]], most: int = MAX_DRAWS) -> Iterator[tu
 
 
 def draw_levels(
-    rng: np.random.Generator, model: Model, data: Data, draw: Draw, least: float, resolution: float | None = None
+    rng: np.random.Generator,
+    model: Model,
+    data: Data,
+    draw: Draw,
+    least: float,
+    resolution: float | tuple[float, ...] | None = None,
 ) -> IntArray:
     """(K,): level of each state of a draw; brief ones are on the level that surrounds them."""
     if draw.n_states == 1:
@@ -234,13 +240,13 @@ def draw_levels(
     return absorb_brief(group(density, size, least, close), draw.states, data.offsets)[0]
 
 
-def _within(parameters: dict[str, Array], resolution: float) -> BoolArray | None:
+def _within(parameters: dict[str, Array], resolution: float | tuple[float, ...]) -> BoolArray | None:
     """(K, K): whether the means of two states differ by less than the resolution, in every column."""
     name = next((name for name in CENTERS if name in parameters), None)
     if name is None:
         return None
     mean = parameters[name].reshape(len(parameters[name]), -1)
-    return np.asarray(np.all(np.abs(mean[:, None] - mean) < resolution, axis=2))
+    return np.asarray(np.all(np.abs(mean[:, None] - mean) < np.asarray(resolution), axis=2))
 
 
 def absorb_brief(level: IntArray, states: IntArray, offsets: IntArray) -> tuple[IntArray, BoolArray]:

@@ -113,7 +113,5 @@ def run_filter(
         relate_lanes(table, MIN_LOG_DENSITY, density[used], scale[used])
         exponentials(density[used])
         filtered = block[used] if out is None else out[begin - part.start :][used]
-        filter_lanes(
-            density[used], lanes.starts[steps], lanes.initial, lanes.rows, current, filtered, predictive[used]
-        )
+        filter_lanes(density[used], lanes.starts[steps], lanes.initial, lanes.rows, current, filtered, predictive[used])
         yield steps, filtered, np.log(predictive[used]) + scale[used]

@@ -76,7 +76,14 @@ class Fit:
     def scores(self, series: Series) -> tuple[FloatArray, FloatArray]:
         z = series.unpredicted(self.coefficients)
         settled, change = kernels.scores(
-            z, series.offsets, self.level, self.scale, self.coefficients, self.dof, self.structure.dwell, self.structure.recalled
+            z,
+            series.offsets,
+            self.level,
+            self.scale,
+            self.coefficients,
+            self.dof,
+            self.structure.dwell,
+            self.structure.recalled,
         )
         return settled, change
 
@@ -187,7 +194,9 @@ def merged(fit: Fit, first: int, second: int) -> Fit:
     jump = jump + 0.02 * uniform(n)
     if n > 1:
         jump /= jump.sum(axis=1, keepdims=True)
-    return replace(fit, level=level[keep], scale=scale[keep], initial=initial[keep], exit=exit[keep], jump=jump, steps=None)
+    return replace(
+        fit, level=level[keep], scale=scale[keep], initial=initial[keep], exit=exit[keep], jump=jump, steps=None
+    )
 
 
 def restructured(fit: Fit, structure: Structure) -> Fit:

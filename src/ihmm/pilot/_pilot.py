@@ -1,6 +1,7 @@
 """The pilot: what a recording is made of, with reasons."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -129,7 +130,7 @@ def _part(series: Series) -> Series:
     else:
         size = SEARCHED // PIECES if len(lengths) > 1 else SEARCHED
         bounds = []
-        for begin, end in zip(series.offsets[:-1], series.offsets[1:], strict=True):
+        for begin, end in pairwise(series.offsets):
             share = max(int(SEARCHED * (end - begin) / lengths.sum()), min(size, end - begin))
             first = begin + (end - begin - share) // 2
             bounds.append((first, first + share))
@@ -140,7 +141,7 @@ def _part(series: Series) -> Series:
 def _decode(series: Series, fit: Fit) -> IntArray:
     """The most probable path, chunk by chunk."""
     path = np.empty(len(series.y), np.int64)
-    for begin, end in zip(series.offsets[:-1], series.offsets[1:], strict=True):
+    for begin, end in pairwise(series.offsets):
         for first in range(begin, end, CHUNK):
             last = min(first + CHUNK, end)
             path[first:last] = fit.path(Series(series.y[first:last], np.array([0, last - first])))
@@ -150,9 +151,9 @@ def _decode(series: Series, fit: Fit) -> IntArray:
 def _without_short(path: IntArray, offsets: IntArray, dwell: int) -> IntArray:
     """The path without visits that are too short, which there may be where chunks meet."""
     path = path.copy()
-    for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
+    for begin, end in pairwise(offsets):
         changes = [begin, *(np.flatnonzero(np.diff(path[begin:end])) + 1 + begin), end]
-        for first, last in zip(changes[:-2], changes[1:-1], strict=True):
+        for first, last in pairwise(changes[:-1]):
             if last - first < dwell:
                 path[first:last] = path[first - 1] if first > begin else path[last]
     return path
@@ -200,18 +201,18 @@ def _reasons(fit: Fit, hum: list[float]) -> list[str]:
             f"(coefficients {memory}), and changes of level take a few steps."
         ]
     if fit.n_states > 1:
-        reasons.append(
-            "The noise has the same scale in all states."
-            if structure.shared
-            else f"The noise differs between states, by a factor of up to {np.max(fit.scale.max(0) / fit.scale.min(0)):.1f}."
-        )
+        ratio = np.max(fit.scale.max(axis=0) / fit.scale.min(axis=0))
+        own = f"The noise differs between states, by a factor of up to {ratio:.1f}."
+        reasons.append("The noise has the same scale in all states." if structure.shared else own)
         reasons.append(
             "A state lasts at least 2 steps: values on the way from one level to another are not states."
             if structure.dwell > 1
             else "There are visits of a single step."
         )
     if fit.dof < HEAVY:
-        reasons.append(f"There are outliers: the tails are those of a Student t with about {fit.dof:.0f} degrees of freedom.")
+        reasons.append(
+            f"There are outliers: the tails are those of a Student t with about {fit.dof:.0f} degrees of freedom."
+        )
     if hum:
         periods = ", ".join(f"{period:.1f}" for period in hum)
         reasons.append(f"There is hum, with a period of {periods} steps; it is no reason for further levels.")

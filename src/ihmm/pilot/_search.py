@@ -1,7 +1,6 @@
 """The search for the structure and the number of states with the best penalised likelihood."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -42,7 +41,8 @@ def search(series: Series, rng: np.random.Generator) -> Fit:
 
 def criterion(fit: Fit) -> float:
     """Log likelihood minus half of log n for each parameter, n being the number of steps or changes that inform it."""
-    assert fit.steps is not None and fit.exits is not None
+    assert fit.steps is not None
+    assert fit.exits is not None
     columns, total = fit.level.shape[1], np.log(fit.steps.sum())
     per_state = np.log(np.maximum(fit.steps, 2.0)).sum() * columns
     shared = (fit.structure.order + fit.structure.shared) * columns + np.isfinite(fit.dof)
@@ -56,7 +56,9 @@ def _best_number(series: Series, structure: Structure, rng: np.random.Generator,
         if n_states not in paths:
             paths[n_states] = _clusters(series, n_states, rng)
         path = paths[n_states]
-        fit = improve(series, start(series, structure, path, int(path.max()) + 1), QUICK if n_states > FEW else 2 * QUICK)
+        fit = improve(
+            series, start(series, structure, path, int(path.max()) + 1), QUICK if n_states > FEW else 2 * QUICK
+        )
         fits = list(_downwards(series, fit))
         values = np.array([criterion(fit) for fit in fits])
         # the fewest states within the margin
@@ -72,7 +74,7 @@ def _downwards(series: Series, fit: Fit) -> Iterator[Fit]:
     while fit.n_states > 1:
         loss = _loss(fit)
         many = fit.n_states > FEW
-        choices = np.argsort(loss, axis=None)[: 2 if 2 < fit.n_states and not many else 1]
+        choices = np.argsort(loss, axis=None)[: 2 if fit.n_states > 2 and not many else 1]
         pairs = [np.unravel_index(i, loss.shape) for i in choices]
         tried = [improve(series, merged(fit, int(a), int(b)), QUICK // 2 if many else QUICK, 0.5) for a, b in pairs]
         fit = max(tried, key=lambda one: one.log_likelihood)
@@ -111,7 +113,8 @@ def reduce(series: Series, fit: Fit, separation: float = SEPARATION) -> Fit:
 
 def _rare(fit: Fit) -> int | None:
     """A state with too few visits and steps, or whose visits hardly last longer than they must: a change on its way."""
-    assert fit.steps is not None and fit.visits is not None
+    assert fit.steps is not None
+    assert fit.visits is not None
     dwell = fit.structure.dwell
     rare = (fit.visits < VISITS) & (fit.steps < max(STEPS, 5 * dwell))
     passing = (fit.steps / np.maximum(fit.visits, 1.0) < 1.4 * dwell) & (dwell > 1)
