@@ -13,6 +13,7 @@ from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.model import Model, model_for
 from ihmm.pilot import Pilot, pilot
 from ihmm.priors import GammaPrior, HDPPrior
+from ihmm.samplers import ParticleGibbs, Sampler
 from ihmm.trajectory import runs
 
 Resolution = float | tuple[float, ...]
@@ -43,19 +44,21 @@ def choose_model(
     *,
     min_dwell: int | None = None,
     resolution: float | None = None,
+    sampler: Sampler | None = None,
 ) -> Choice:
     """The model for `values`, (T, D), NaN where missing, in sequences of the given `lengths`.
 
     With ``emission="auto"`` a quick first look at real values chooses the memory, scale and tails of the noise, the
-    minimum dwell time and a path to start from. What is given is not chosen. A `sticky` other than True asks for a
-    hidden Markov model without durations, and nothing is looked at.
+    minimum dwell time and a path to start from. What is given is not chosen. A `sticky` other than True and a `sampler`
+    other than particle Gibbs ask for a hidden Markov model without durations, and nothing is looked at.
     """
     if resolution is not None:
         resolution = _checks.positive("resolution", resolution)
     if min_dwell is not None:
         min_dwell = _checks.count("min_dwell (steps that a state lasts at least)", min_dwell)
     family = guess(values) if isinstance(emission, str) and emission == "auto" else None
-    if family != "normal" or sticky is not True:
+    markov = sticky is not True or not (sampler is None or isinstance(sampler, ParticleGibbs))
+    if family != "normal" or markov:
         reasons = () if family in (None, "normal") else (f"Whole numbers: {NAMES[family]}.",)
         model = model_for(values, emission, sticky, order)
         return Choice(_lasting(model, min_dwell), resolution=resolution, reasons=reasons)

@@ -132,6 +132,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             self.order,
             min_dwell=self.min_dwell,
             resolution=self.resolution,
+            sampler=self.sampler,
         )
         self.choice_, self.emission_ = choice, choice.model.emission
         self.posterior_ = sample(

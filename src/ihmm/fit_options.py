@@ -6,11 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import ihmm
 from ihmm import tables
 
 if TYPE_CHECKING:
-    from ihmm.model import Model
+    from ihmm.choice import Choice
     from ihmm.samplers import Sampler
 
 FILE_NAME = "settings.toml"
@@ -37,6 +39,8 @@ class FitOptions:
     tune: int = 500
     thin: int = 1
     init: int | str = "auto"
+    min_dwell: int | None = None
+    resolution: float | None = None
 
     def __post_init__(self) -> None:
         if not self.files:
@@ -58,11 +62,20 @@ class FitOptions:
             symbols=self.symbols,
         )
 
-    def make_model(self, table: tables.Table) -> "Model":
-        from ihmm.model import model_for
+    def make_choice(self, table: tables.Table) -> "Choice":
+        from ihmm.choice import choose_model
 
         emission = ihmm.Categorical(n_symbols=max(len(table.symbols), 2)) if table.symbols else self.emission
-        return model_for(table.values, emission, self.sticky, self.order)
+        return choose_model(
+            table.values,
+            np.array([len(part) for part in table.series]),
+            emission,
+            self.sticky,
+            self.order,
+            min_dwell=self.min_dwell,
+            resolution=self.resolution,
+            sampler=self.make_sampler(),
+        )
 
     def make_sampler(self) -> "Sampler":
         if self.sampler == "particle-gibbs":
@@ -75,7 +88,8 @@ TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys(("files", "column", "symbols"), STRINGS),
     **dict.fromkeys(("id", "delimiter", "emission", "sampler"), STRING),
     "sticky": (bool, "true or false"),
-    **dict.fromkeys(("order", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
+    **dict.fromkeys(("order", "particles", "seed", "chains", "draws", "tune", "thin", "min_dwell"), WHOLE),
+    "resolution": ((int, float), "a number"),
     "init": ((int, str), 'a whole number or "auto"'),
 }
 

@@ -75,6 +75,8 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     help="Order of an autoregressive emission (default 1) or of the noise of levels (0).",
 )
 @click.option("--sticky/--no-sticky", default=True, show_default=True, help="Model a bias towards self-transitions.")
+@click.option("--min-dwell", type=POSITIVE, help="Steps that a state lasts at least; chosen with --emission auto.")
+@click.option("--resolution", type=float, help="Levels that differ by less count as one; chosen with --emission auto.")
 @click.option("--seed", type=NOT_NEGATIVE, help="Random seed; chosen at random and stored by default.")
 @click.option("--chains", type=POSITIVE, default=4, show_default=True, help="Number of independent chains.")
 @click.option("--draws", type=POSITIVE, default=1000, show_default=True, help="Draws to keep per chain.")
@@ -140,11 +142,12 @@ def fit(
         report = check_report(report)
         run = _new_folder(out, options.files[0])
         table = options.read_table()
-        model = options.make_model(table)
+        choice = options.make_choice(table)
+        model = choice.model
         options.make_sampler().check(model, model.observe(table.series))
         run.mkdir(parents=True, exist_ok=True)
         fit_options.write_toml(run, options, table)
-        provenance.write(run, options.files, table, options.seed)
+        provenance.write(run, options.files, table, options.seed, choice)
     if not quiet and sys.stderr.isatty():
         click.echo(_description(options, table, model, run), err=True)
     with resumable(run):
@@ -157,7 +160,7 @@ def fit(
                 tune=options.tune,
                 chains=options.chains,
                 seed=options.seed,
-                init=options.init,
+                init=choice.init if options.init == "auto" else options.init,
                 thin=options.thin,
                 cores=cores,
                 progress=not quiet,
@@ -222,10 +225,14 @@ def _sample_to_the_end(sample: "Callable[[], Posterior]") -> "Posterior":
 def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json: bool) -> None:
     from ihmm import outputs
 
+    record = provenance.read(run)
+    posterior.resolution = provenance.resolution(record)
     summary = outputs.write_results(posterior, run, report=report)
     if as_json:
         click.echo(json.dumps({"run": str(run), **summary}))
         return
+    if record.get("reasons"):
+        click.echo("Why this model:\n  " + "\n  ".join(record["reasons"]) + "\n")
     click.echo(outputs.describe(posterior, run))
     checked = outputs.check(posterior)
     click.echo(f"\n{checked}" if checked is not None else "\nConvergence not checked; pip install 'ihmm[arviz]'.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ihmm
+from ihmm import provenance
 
 if TYPE_CHECKING:
     from ihmm.posterior import Posterior
@@ -26,7 +27,9 @@ def next_folder(name: str) -> Path:
 
 def load(run: Path) -> "Posterior":
     with warnings_on_stderr():
-        return ihmm.Posterior.load(run)
+        posterior = ihmm.Posterior.load(run)
+    posterior.resolution = provenance.resolution(provenance.read(run))
+    return posterior
 
 
 @contextmanager

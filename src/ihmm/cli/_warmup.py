@@ -26,6 +26,7 @@ def warmup() -> None:
     for values in (y[:, None], states[:, None], 20 * states[:, None], y.reshape(-1, 2)):
         _compile_for(values, "auto")
     _compile_for(y.reshape(-1, 2), ihmm.Independent(ihmm.Normal(), ihmm.Normal()))
+    ihmm.InfiniteHMM(draws=2, tune=2, chains=1).fit(ihmm.datasets.fret(length=200).series)
     click.echo(f"Compiled in {time.perf_counter() - begin:.1f} s; compiled code is cached on disk.")
 
 
