@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.chain import sample
+from ihmm.choice import choose_model
 from ihmm.durations import Duration
 from ihmm.emissions import Emission
-from ihmm.model import model_for
 from ihmm.posterior import Posterior
 from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_anew, viterbi
 from ihmm.samplers import Sampler
@@ -57,6 +57,12 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         As in `ihmm.sample`.
     random_state
         Seed or `numpy.random.RandomState`; determines all results.
+    min_dwell
+        Steps that a state lasts at least. By default 2 if ``emission="auto"`` finds levels without visits of a single
+        step, else 1.
+    resolution
+        Levels that differ by less, in units of the data, are counted as one. By default chosen with
+        ``emission="auto"``, about 1.5 standard deviations of the noise.
 
     Attributes
     ----------
@@ -83,6 +89,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         (n_states, n_features² · order).
     emission_
         The emission with its prior.
+    choice_
+        What ``emission="auto"`` chose; print it for the reasons.
     n_features_in_, feature_names_in_
         As in other scikit-learn estimators.
 
@@ -133,23 +141,32 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
         """Sample from the posterior given X. `y` is ignored, as in all unsupervised estimators."""
         series = self._series(X, lengths, y=y, reset=True)
-        resolution = None if self.resolution is None else _checks.positive("resolution", self.resolution)
-        model = model_for(np.concatenate(series), self.emission, self.sticky, self.order, self.duration, self.min_dwell)
-        self.emission_ = model.emission
+        choice = choose_model(
+            np.concatenate(series),
+            np.array([len(part) for part in series]),
+            self.emission,
+            self.sticky,
+            self.order,
+            duration=self.duration,
+            min_dwell=self.min_dwell,
+            resolution=self.resolution,
+            sampler=self.sampler,
+        )
+        self.choice_, self.emission_ = choice, choice.model.emission
         self.posterior_ = sample(
-            model,
+            choice.model,
             Sequences.of(series, columns=getattr(self, "feature_names_in_", None)),
             sampler=self.sampler,
             draws=self.draws,
             tune=self.tune,
             chains=self.chains,
             seed=int(check_random_state(self.random_state).randint(2**31)),
-            init=self.init,
+            init=choice.init if isinstance(self.init, str) and self.init == "auto" else self.init,
             thin=self.thin,
             cores=self.cores,
             progress=self.progress,
         )
-        self.posterior_.resolution = resolution
+        self.posterior_.resolution = choice.resolution
         summary = self.posterior_.summary()
         self.n_states_ = self._n_features_out = summary.n_states
         self.n_states_probabilities_ = self.posterior_.n_states_probabilities()
