@@ -43,9 +43,9 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     order
         Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
     duration
-        How long states last. None: as ``emission="auto"`` chooses, or as in a hidden Markov model. ``"geometric"``: each
-        state has a staying probability of its own. ``"negative binomial"`` or ``"poisson"``: dwell times with a typical
-        length. Or a law of your choice, such as ``ihmm.durations.Geometric(1, 20)``.
+        How long states last. None: as ``emission="auto"`` chooses, or as in a hidden Markov model. ``"geometric"``:
+        each state has a staying probability of its own. ``"negative binomial"`` or ``"poisson"``: dwell times with a
+        typical length. Or a law of your choice, such as ``ihmm.durations.Geometric(1, 20)``.
     min_dwell
         Least number of steps that a state lasts; shorter visits, such as blurred changes of level, are not states. By
         default 2 if ``emission="auto"`` finds levels without visits of a single step, else 1. The duration is geometric
