@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.chain import sample
+from ihmm.durations import Duration
 from ihmm.emissions import Emission
 from ihmm.model import model_for
 from ihmm.posterior import Posterior
-from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_from, viterbi
+from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_anew, viterbi
 from ihmm.samplers import Sampler
 from ihmm.sequences import Sequences, as_array, column_names, match_columns
 
@@ -40,6 +41,13 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         [0, 1) fixes it.
     order
         Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
+    duration
+        How long states last. None: as in a hidden Markov model. ``"geometric"``: each state has a staying probability of
+        its own. ``"negative binomial"`` or ``"poisson"``: dwell times with a typical length. Or a law of your choice,
+        such as ``ihmm.durations.Geometric(1, 20)``. With a duration, `sticky` has no effect.
+    min_dwell
+        Least number of steps that a state lasts; shorter visits, such as blurred changes of level, are not states. The
+        duration is geometric beyond it by default.
     resolution
         Differences in level that do not matter, in the units of X: states whose means differ by less are on one level.
         By default only the overlap of the emission laws decides.
@@ -93,6 +101,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         *,
         sticky: bool | float = True,
         order: int | None = None,
+        duration: str | Duration | None = None,
+        min_dwell: int | None = None,
         resolution: float | None = None,
         sampler: Sampler | None = None,
         draws: int = 500,
@@ -107,6 +117,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.emission = emission
         self.sticky = sticky
         self.order = order
+        self.duration = duration
+        self.min_dwell = min_dwell
         self.resolution = resolution
         self.sampler = sampler
         self.draws = draws
@@ -122,7 +134,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         """Sample from the posterior given X. `y` is ignored, as in all unsupervised estimators."""
         series = self._series(X, lengths, y=y, reset=True)
         resolution = None if self.resolution is None else _checks.positive("resolution", self.resolution)
-        model = model_for(np.concatenate(series), self.emission, self.sticky, self.order)
+        model = model_for(np.concatenate(series), self.emission, self.sticky, self.order, self.duration, self.min_dwell)
         self.emission_ = model.emission
         self.posterior_ = sample(
             model,
@@ -179,6 +191,11 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         Returns its log probability, joint with X, and the sequence.
         """
         posterior, summary = self._posterior(), self._posterior().summary()
+        if posterior.model.duration is not None:
+            raise ValueError(
+                "decode uses the mean parameters of a hidden Markov model, and this model has durations; use predict(X), "
+                "or posterior_.decode(X) for the most probable sequence under each draw"
+            )
         data = posterior.model.observe(self._series(X, lengths), shortest=1)
         log_density = posterior.model.log_density(data, summary.phi)
         states, log_probability = viterbi(log_density, data.offsets, summary.initial, summary.transitions)
@@ -201,7 +218,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         draws, matches = list(posterior), posterior.summary().matches
         i = int(rng.integers(len(draws)))
         hmm = finite_hmm(posterior.model, LabelledDraw(draws[i], matches[i].label, (seed,)))
-        X, states = simulate_from(rng, posterior.model, hmm, hmm.initial, n_samples)
+        X, states = simulate_anew(rng, posterior.model, hmm, n_samples)
         return X.reshape(n_samples, -1), states
 
     def _posterior(self) -> Posterior:

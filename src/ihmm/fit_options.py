@@ -32,6 +32,8 @@ class FitOptions:
     emission: str = "auto"
     order: int | None = None
     sticky: bool = True
+    duration: str | None = None
+    min_dwell: int | None = None
     resolution: float | None = None
     sampler: str = "particle-gibbs"
     particles: int | None = None
@@ -70,7 +72,7 @@ class FitOptions:
         from ihmm.model import model_for
 
         emission = ihmm.Categorical(n_symbols=max(len(table.symbols), 2)) if table.symbols else self.emission
-        return model_for(table.values, emission, self.sticky, self.order)
+        return model_for(table.values, emission, self.sticky, self.order, self.duration, self.min_dwell)
 
     def make_sampler(self) -> "Sampler":
         if self.sampler == "particle-gibbs":
@@ -81,10 +83,10 @@ class FitOptions:
 STRING, STRINGS, WHOLE = (str, "a string"), (list, "a list of strings"), (int, "a whole number")
 TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys(("files", "column", "symbols"), STRINGS),
-    **dict.fromkeys(("id", "delimiter", "emission", "sampler"), STRING),
+    **dict.fromkeys(("id", "delimiter", "emission", "sampler", "duration"), STRING),
     "sticky": (bool, "true or false"),
     "resolution": ((int, float), "a number"),
-    **dict.fromkeys(("order", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
+    **dict.fromkeys(("order", "min_dwell", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
     "init": ((int, str), 'a whole number or "auto"'),
 }
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.grouping import CENTERS, absorb_brief, center_of_states, draw_levels
 from ihmm.labels import evenly_spaced
 from ihmm.model import Draw, Model
-from ihmm.overlap import is_whole, least_overlap
 from ihmm.summaries import Summary, dwell_times
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ MAX_DRAWS = 600  # draws whose states are grouped
 MAX_PAIRS = 60_000  # pairs of states compared in all of them
 MIN_DRAWS = 25  # of each chain
 DWELL_DRAWS = 100  # draws whose visits are measured
-COARSE = 0.5  # the overlap with which a number of levels is compared
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -31,7 +29,8 @@ class DrawLevels(NamedTuple):
 
     draw: int  # index of the draw, chain after chain
     level: IntArray  # (states of the draw,)
-    n_coarse: int  # number of levels if laws need to overlap by COARSE only
+    brief: BoolArray  # (states of the draw,)
+    n_coarse: int  # number of levels if somewhat larger differences are ignored
 
     @property
     def n_levels(self) -> int:
@@ -173,14 +172,12 @@ def find_levels(
 
     Two states of the summary are on one level if they are in most draws that have both.
     """
-    least = least_overlap(data.y) if overlap is None else overlap
     by_draw, dwell_of = [], []
-    coarse = COARSE if overlap is None and not is_whole(data.y) else least
     for index, draw in _some(draws):
         rng = np.random.default_rng([seed, index])
-        fine, rough = draw_levels(rng, model, data, draw, (least, coarse), resolution)
-        by_draw.append(DrawLevels(index, fine, int(rough.max()) + 1))
-    together = _share_together([(summary.matches[d].state, level) for d, level, _ in by_draw], summary.n_states)
+        level, brief, coarse = draw_levels(rng, model, data, draw, overlap, resolution)
+        by_draw.append(DrawLevels(index, level, brief, int(coarse.max()) + 1))
+    together = _share_together([(summary.matches[d].state, level) for d, level, *_ in by_draw], summary.n_states)
     center = center_of_states({name: np.nanmean(x, axis=0) for name, x in summary.parameters.items()})
     label, brief = absorb_brief(_consensus(together), summary.states, data.offsets, center)
     centers = _centers(summary, label, data.y.ndim)
@@ -202,7 +199,7 @@ def find_levels(
         together=together,
         support=np.mean(present, axis=0),
         dwell=steps / np.maximum(visits, 1),
-        brief=np.flatnonzero(brief),
+        brief=np.flatnonzero(brief | _usually_brief(summary, by_draw)),
         centers=None if centers is None else centers[order],
         resolution=resolution,
         by_draw=by_draw,
@@ -235,6 +232,17 @@ def _share_together(found: Sequence[tuple[IntArray, IntArray]], n_states: int) -
     share = np.asarray(together / np.maximum(both, 1))
     np.fill_diagonal(share, 1.0)
     return share
+
+
+def _usually_brief(summary: Summary, by_draw: Sequence[DrawLevels]) -> BoolArray:
+    """(n_states,): states of the summary that are brief in most draws that have them."""
+    brief, present = np.zeros((2, summary.n_states))
+    for found in by_draw:
+        state = summary.matches[found.draw].state
+        here = np.flatnonzero(state >= 0)
+        present[here] += 1
+        brief[here] += found.brief[state[here]]
+    return np.asarray(brief > 0.5 * np.maximum(present, 1))
 
 
 def _consensus(together: FloatArray) -> IntArray:

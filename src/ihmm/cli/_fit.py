@@ -76,6 +76,12 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
 )
 @click.option("--sticky/--no-sticky", default=True, show_default=True, help="Model a bias towards self-transitions.")
 @click.option(
+    "--duration",
+    type=click.Choice(_checks.DURATIONS),
+    help="Law of how long states last; by default as in a hidden Markov model.",
+)
+@click.option("--min-dwell", type=POSITIVE, help="Least number of steps that a state lasts.")
+@click.option(
     "--resolution", type=float, help="Means that differ by less than this are on one level; in the units of the data."
 )
 @click.option("--seed", type=NOT_NEGATIVE, help="Random seed; chosen at random and stored by default.")

@@ -141,7 +141,7 @@ def go_back(chain, log_density, top, after, enter, out):
 
 @jit
 def decode_segments(chain, log_density, sequence, path):
-    """The most probable sequence of nodes, as states. Only where nodes have a choice, where they came from is stored."""
+    """The states of the most probable sequence of nodes. Sources are stored only for nodes that have several."""
     state, column, older, stay, entry, start, initial, rows = chain
     n_steps, n_nodes, n_states = len(sequence), len(state), len(initial)
     source, n_choices = np.full(n_nodes, -1), np.zeros(n_nodes, np.int64)
