@@ -73,8 +73,8 @@ def test_the_estimator_knows_it_by_name(name):
     assert type(hmm.emission_) is type(emission)
     assert hmm.n_states_ == 3
     assert np.mean(hmm.predict(y) == hmm.labels_) > 0.95
-    level = hmm.location_ if name == "student-t" else hmm.direction_
-    assert level.shape == (3, 1)
+    level = {"student-t": "location_", "levels": "means_", "von-mises": "direction_"}[name]
+    assert getattr(hmm, level).shape == (3, 1)
 
 
 def test_priors_of_student_t_go_with_the_quartiles_of_the_data():
