@@ -42,9 +42,9 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     order
         Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
     duration
-        How long states last. None: as in a hidden Markov model. ``"geometric"``: each state has a staying probability of
-        its own. ``"negative binomial"`` or ``"poisson"``: dwell times with a typical length. Or a law of your choice,
-        such as ``ihmm.durations.Geometric(1, 20)``. With a duration, `sticky` has no effect.
+        How long states last. None: as in a hidden Markov model. ``"geometric"``: each state has a staying probability
+        of its own. ``"negative binomial"`` or ``"poisson"``: dwell times with a typical length. Or a law of your
+        choice, such as ``ihmm.durations.Geometric(1, 20)``. With a duration, `sticky` has no effect.
     min_dwell
         Least number of steps that a state lasts; shorter visits, such as blurred changes of level, are not states. The
         duration is geometric beyond it by default.
@@ -193,8 +193,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         posterior, summary = self._posterior(), self._posterior().summary()
         if posterior.model.duration is not None:
             raise ValueError(
-                "decode uses the mean parameters of a hidden Markov model, and this model has durations; use predict(X), "
-                "or posterior_.decode(X) for the most probable sequence under each draw"
+                "decode uses the mean parameters of a hidden Markov model, and this model has durations; use predict, "
+                "or posterior_.decode for the most probable sequence under each draw"
             )
         data = posterior.model.observe(self._series(X, lengths), shortest=1)
         log_density = posterior.model.log_density(data, summary.phi)
