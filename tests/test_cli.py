@@ -66,10 +66,12 @@ def test_fit_prints_a_summary_and_writes_all_files(folder):
     result = fit("--out", "runs/x")
     assert result.stderr == ""
     posterior = ihmm.Posterior.load("runs/x")
+    assert result.stdout.startswith(repr(posterior.levels()))
     assert repr(posterior.summary()) in result.stdout
     assert "Files in runs/x: " in result.stdout
     table = pd.read_csv("runs/x/segmentation.csv")
-    assert list(table) == ["sequence", "row", "state", "probability"]
+    assert list(table) == ["sequence", "row", "level", "level_probability", "state", "probability"]
+    np.testing.assert_array_equal(table["level"], posterior.levels().segmentation)
     np.testing.assert_array_equal(table["state"], posterior.summary().states)
     assert table["row"].tolist() == list(range(1, 301))
     assert table["probability"].between(0, 1).all()
@@ -78,7 +80,16 @@ def test_fit_prints_a_summary_and_writes_all_files(folder):
 
 
 def test_fit_prints_the_convergence_check():
-    assert "too few to diagnose" in fit().stdout
+    result = fit("--out", "runs/x")
+    assert "too few to diagnose" in result.stdout
+    assert "→ Next: ihmm resume runs/x --draws" in result.stdout
+
+
+def test_the_resolution_is_stored_and_used():
+    summary = json.loads(fit("--resolution", "1e9", "--json", "--out", "x").stdout)
+    assert summary["n_levels"] == 1
+    assert summary["resolution"] == 1e9
+    assert "--resolution must be positive, got -1" in error_of("fit", "trace.csv", "--resolution", -1)
 
 
 def test_model_and_draws_are_the_same_as_in_python():
@@ -421,6 +432,7 @@ def test_internal_errors_are_one_line_and_debug_adds_the_traceback(monkeypatch):
 # Processes
 
 
+@pytest.mark.slow
 def test_output_and_errors_go_to_different_streams():
     done = ihmm_process("fit", "trace.csv", "--column", "current", *SHORT, "--json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -430,6 +442,7 @@ def test_output_and_errors_go_to_different_streams():
     assert done.stderr == "Error: trace.csv has no column nothing; its columns are time, current\n"
 
 
+@pytest.mark.slow
 def test_fit_works_on_an_ascii_terminal():
     done = ihmm_process(
         "fit", "trace.csv", "--column", "current", *SHORT, env=os.environ | {"PYTHONIOENCODING": "ascii"}

@@ -40,12 +40,15 @@ def criticisms(emission, y, states, lengths=None, seed=0):
     names = getattr(phi[0], "_fields", ())
     parameters = {name: np.stack([getattr(each, name) for each in phi]) for name in names}
     summary = SimpleNamespace(states=states, n_states=n_states, parameters=parameters)
+    centers = parameters["mean"].mean(axis=0) if "mean" in names and np.ndim(y) == 1 else None
     levels = SimpleNamespace(
         summary=summary,
+        centers=centers,
+        shares=np.bincount(states) / len(states),
         segmentation=states,
         n_levels=n_states,
         brief=np.empty(0, int),
-        by_draw=[DrawLevels(0, np.arange(n_states), n_states)],
+        by_draw=[DrawLevels(0, np.arange(n_states), np.zeros(n_states, bool), n_states)],
     )
     return criticise(model, data, draws, levels, [np.arange(n_states)] * len(draws))
 
@@ -132,9 +135,11 @@ def test_outliers_are_named_with_their_setting():
 def test_hum_is_named():
     rng = np.random.default_rng(4)
     z = rng.normal(size=(4000, 1)) + 0.5 * np.sin(np.arange(4000) * 2 * np.pi / 20)[:, None]
-    (found,) = check_lines([z], np.array([0, 4000]))
+    (found,) = check_lines([z], z, np.array([0, 4000]))
     assert "period of 20 steps" in found.text
-    assert not check_lines([rng.normal(size=(4000, 1))], np.array([0, 4000]))
+    assert found.gross
+    white = rng.normal(size=(4000, 1))
+    assert not check_lines([white], white, np.array([0, 4000]))
 
 
 def test_blurred_changes_of_level_are_named():
@@ -168,11 +173,25 @@ def test_phases_of_one_movement_are_named():
     assert not list(check_cycle(visits_of(random, np.array([0, 3000])), 4))
 
 
+def test_movement_chopped_into_levels_is_named():
+    rng = np.random.default_rng(8)
+    y = autoregressive_noise(rng, 3000, 0.93)
+    chopped = np.digitize(y + 0.3 * np.repeat(rng.normal(size=1500), 2), [-1.2, -0.4, 0.4, 1.2])
+    assert any("neighbouring levels" in found.text and found.gross for found in criticisms(ihmm.Normal(), y, chopped))
+
+
+def test_outliers_that_became_a_level_are_named():
+    rng = np.random.default_rng(9)
+    states = (rng.random(2000) < 0.1).astype(int)
+    y = np.where(states == 1, 4.0, 1.0) * rng.normal(size=2000)
+    assert any("times as wide" in found.text and found.gross for found in criticisms(ihmm.Normal(), y, states))
+
+
 def test_a_number_of_levels_that_depends_on_the_threshold_is_named():
-    levels = SimpleNamespace(n_levels=3, by_draw=[DrawLevels(d, np.arange(3), 2) for d in range(10)])
+    levels = SimpleNamespace(n_levels=3, by_draw=[DrawLevels(d, np.arange(3), np.zeros(3, bool), 2) for d in range(10)])
     (found,) = check_overlap(levels)
     assert found.gross
-    assert "3 if laws that overlap by 70 % are one level, 2 if 50 %" in found.text
+    assert "2 instead of 3 if slightly larger differences are ignored" in found.text
     assert not list(check_overlap(SimpleNamespace(n_levels=2, by_draw=levels.by_draw)))
 
 

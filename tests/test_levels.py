@@ -41,12 +41,14 @@ def test_overlap_of_two_normal_laws_is_what_theory_says(distance):
         ([0.0, 2.0, 4.0], [1, 1, 1], [0, 1, 2]),  # barely separated
         ([0.0, 5.0, 10.0], [1, 1, 1], [0, 1, 2]),
         ([0.0, 0.0, 0.1], [1, 9, 1.1], [0, 1, 0]),  # the same mean, another spread
+        ([0.0, 1.1, 6.0], [1, 1, 1], [0, 0, 1]),  # one peak in a histogram
+        ([0.0, 0.0, 6.0], [1, 4.5, 1], [0, 1, 2]),  # spreads that differ by a factor of two do not come from drift
         ([0.0, 0.6, 1.2, 1.8, 2.4], [1] * 5, [0, 0, 1, 1, 1]),  # no chain of small differences becomes one level
     ],
 )
 def test_states_that_emit_the_same_are_one_level(mean, variance, levels):
     model, data = observe(ihmm.Normal(), np.zeros(50 * len(mean)) + 0.5)
-    found = draw_levels(np.random.default_rng(0), model, data, normal_draw(mean, variance, [50] * len(mean)), [0.7])[0]
+    found = draw_levels(np.random.default_rng(0), model, data, normal_draw(mean, variance, [50] * len(mean)))[0]
     if len(mean) == 5:
         assert 1 < found.max() + 1 < 5
     else:
@@ -56,8 +58,8 @@ def test_states_that_emit_the_same_are_one_level(mean, variance, levels):
 def test_differences_below_the_resolution_are_one_level():
     model, data = observe(ihmm.Normal(), np.zeros(200) + 0.5)
     draw = normal_draw([0, 5, 20, 26], [1, 1, 1, 1], [50] * 4)
-    assert draw_levels(np.random.default_rng(0), model, data, draw, [0.7])[0].tolist() == [0, 1, 2, 3]
-    assert draw_levels(np.random.default_rng(0), model, data, draw, [0.7], 5.5)[0].tolist() == [0, 0, 1, 2]
+    assert draw_levels(np.random.default_rng(0), model, data, draw)[0].tolist() == [0, 1, 2, 3]
+    assert draw_levels(np.random.default_rng(0), model, data, draw, resolution=5.5)[0].tolist() == [0, 0, 1, 2]
 
 
 ROWS = np.array([[0.97, 0.0, 0.03], [0.0, 0.5, 0.5], [0.06, 0.2, 0.74]])  # states 0 and 1 emit the same
@@ -99,10 +101,9 @@ def test_every_family_has_levels(family):
     model, data = observe(emission, y)
     rows, own = data.pair(states)
     draw = SimpleNamespace(states=states, n_states=3)
-    least = least_overlap(data.y)
     for _ in range(5):
         draw.phi = emission.resample(rng, rows, own, 3)
-        assert draw_levels(rng, model, data, draw, [least])[0].tolist() == [0, 0, 1]
+        assert draw_levels(rng, model, data, draw)[0].tolist() == [0, 0, 1]
 
 
 def test_small_differences_matter_for_symbols_but_not_for_measurements():

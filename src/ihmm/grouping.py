@@ -1,18 +1,17 @@
 """The levels of one draw: states grouped by overlap of their laws, without what is too brief or blurred to count."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.emissions._parameters import fields
 from ihmm.model import Draw, Model
-from ihmm.overlap import densities_at_own_points, group
+from ihmm.overlap import densities_at_own_points, group, least_overlaps
 from ihmm.summaries import dwell_times
 
 MIN_SHARE, MIN_STEPS, BRIEF_VISIT = 0.01, 20, 2  # see `absorb_brief`
 MIN_BLURRED, BLURRED_VISIT, BLURRED_SHARE = 5, 1.5, 0.7  # see `_blurred`
+COARSER = 0.1  # overlap by which less is enough, to see how much the number of levels depends on it
 CENTERS = ("mean", "rate", "location")  # parameters that say where a level lies
 
 
@@ -21,28 +20,27 @@ def draw_levels(
     model: Model,
     data: Data,
     draw: Draw,
-    least: Sequence[float],
-    resolution: float | None = None,
-) -> list[IntArray]:
-    """(K,): level of each state of a draw, for each overlap in `least`.
+    overlap: float | None = None,
+    resolution: float | tuple[float, ...] | None = None,
+) -> tuple[IntArray, BoolArray, IntArray]:
+    """(K,): level of each state of a draw, whether it is brief, and its level if larger differences are ignored.
 
-    Brief states, and blurred changes between two levels, are on the level that surrounds them.
+    Laws of one level overlap by at least `overlap`, by default as `least_overlaps` says. Brief states, and blurred
+    changes between two levels, are on the level that surrounds them.
     """
     if draw.n_states == 1:
-        return [np.zeros(1, np.int64)] * len(least)
+        return np.zeros(1, np.int64), np.zeros(1, bool), np.zeros(1, np.int64)
     density = densities_at_own_points(rng, model, data, draw)
     size = np.bincount(draw.states, minlength=draw.n_states).astype(np.float64)
     parameters = fields(draw.phi)
     close = _within(parameters, resolution) if resolution is not None else None
     center = center_of_states(parameters)
-    found: list[IntArray] = []
-    for i, overlap in enumerate(least):
-        if i and overlap == least[0]:
-            found.append(found[0])
-            continue
-        level = group(density, size, overlap, close)
-        found.append(absorb_brief(level, draw.states, data.offsets, center)[0])
-    return found
+    least = least_overlaps(data.y, draw.phi) if overlap is None else overlap
+    (fine, brief), (coarse, _) = (
+        absorb_brief(group(density, size, each, close), draw.states, data.offsets, center)
+        for each in (least, least - COARSER)
+    )
+    return fine, brief, coarse
 
 
 def center_of_states(parameters: dict[str, Array]) -> FloatArray | None:
@@ -51,10 +49,10 @@ def center_of_states(parameters: dict[str, Array]) -> FloatArray | None:
     return None if name is None else parameters[name].reshape(len(parameters[name]), -1)
 
 
-def _within(parameters: dict[str, Array], resolution: float) -> BoolArray | None:
+def _within(parameters: dict[str, Array], resolution: float | tuple[float, ...]) -> BoolArray | None:
     """(K, K): whether the means of two states differ by less than the resolution, in every column."""
     mean = center_of_states(parameters)
-    return None if mean is None else np.asarray(np.all(np.abs(mean[:, None] - mean) < resolution, axis=2))
+    return None if mean is None else np.asarray(np.all(np.abs(mean[:, None] - mean) < np.asarray(resolution), axis=2))
 
 
 def absorb_brief(

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.grouping import CENTERS, absorb_brief, center_of_states, draw_levels
 from ihmm.labels import evenly_spaced
 from ihmm.model import Draw, Model
-from ihmm.overlap import is_whole, least_overlap
 from ihmm.summaries import Summary, dwell_times
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ MAX_DRAWS = 600  # draws whose states are grouped
 MAX_PAIRS = 60_000  # pairs of states compared in all of them
 MIN_DRAWS = 25  # of each chain
 DWELL_DRAWS = 100  # draws whose visits are measured
-COARSE = 0.5  # the overlap with which a number of levels is compared
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -32,7 +29,8 @@ class DrawLevels(NamedTuple):
 
     draw: int  # index of the draw, chain after chain
     level: IntArray  # (states of the draw,)
-    n_coarse: int  # number of levels if laws need to overlap by COARSE only
+    brief: BoolArray  # (states of the draw,)
+    n_coarse: int  # number of levels if somewhat larger differences are ignored
 
     @property
     def n_levels(self) -> int:
@@ -66,7 +64,7 @@ class Levels:
     centers
         (n_levels,): mean of each level, None if it has no single one.
     resolution
-        Differences in the mean below this were ignored, None if none were.
+        Differences in the mean below this, or these in every column, were ignored; None if none were.
     by_draw
         Levels of each draw that was examined.
     """
@@ -80,7 +78,7 @@ class Levels:
     dwell: FloatArray
     brief: IntArray
     centers: FloatArray | None
-    resolution: float | None
+    resolution: float | tuple[float, ...] | None
     by_draw: Sequence[DrawLevels]
     summary: Summary
 
@@ -154,7 +152,8 @@ class Levels:
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         text = "\n  ".join([f"{self.headline} {self.certainty}", *lines])
         if self.resolution is not None:
-            text += f"\n  Means that differ by less than {self.resolution:g} are one level."
+            least = ", ".join(f"{value:.3g}" for value in np.atleast_1d(self.resolution))
+            text += f"\n  Means that differ by less than {least} are one level."
         if len(self.brief):
             text += f"\n  Too brief to count, and put with the level around: {_named_states(self.brief)}."
         return text
@@ -166,7 +165,7 @@ def find_levels(
     draws: Sequence[Sequence[Draw]],
     summary: Summary,
     *,
-    resolution: float | None = None,
+    resolution: float | tuple[float, ...] | None = None,
     overlap: float | None = None,
     seed: int = 0,
 ) -> Levels:
@@ -174,14 +173,12 @@ def find_levels(
 
     Two states of the summary are on one level if they are in most draws that have both.
     """
-    least = least_overlap(data.y) if overlap is None else overlap
     by_draw, dwell_of = [], []
-    coarse = COARSE if overlap is None and not is_whole(data.y) else least
     for index, draw in _some(draws):
         rng = np.random.default_rng([seed, index])
-        fine, rough = draw_levels(rng, model, data, draw, (least, coarse), resolution)
-        by_draw.append(DrawLevels(index, fine, int(rough.max()) + 1))
-    together = _share_together([(summary.matches[d].state, level) for d, level, _ in by_draw], summary.n_states)
+        level, brief, coarse = draw_levels(rng, model, data, draw, overlap, resolution)
+        by_draw.append(DrawLevels(index, level, brief, int(coarse.max()) + 1))
+    together = _share_together([(summary.matches[d].state, level) for d, level, *_ in by_draw], summary.n_states)
     center = center_of_states({name: np.nanmean(x, axis=0) for name, x in summary.parameters.items()})
     label, brief = absorb_brief(_consensus(together), summary.states, data.offsets, center)
     centers = _centers(summary, label, data.y.ndim)
@@ -203,7 +200,7 @@ def find_levels(
         together=together,
         support=np.mean(present, axis=0),
         dwell=steps / np.maximum(visits, 1),
-        brief=np.flatnonzero(brief),
+        brief=np.flatnonzero(brief | _usually_brief(summary, by_draw)),
         centers=None if centers is None else centers[order],
         resolution=resolution,
         by_draw=by_draw,
@@ -238,11 +235,24 @@ def _share_together(found: Sequence[tuple[IntArray, IntArray]], n_states: int) -
     return share
 
 
+def _usually_brief(summary: Summary, by_draw: Sequence[DrawLevels]) -> BoolArray:
+    """(n_states,): states of the summary that are brief in most draws that have them."""
+    brief, present = np.zeros((2, summary.n_states))
+    for found in by_draw:
+        state = summary.matches[found.draw].state
+        here = np.flatnonzero(state >= 0)
+        present[here] += 1
+        brief[here] += found.brief[state[here]]
+    return np.asarray(brief > 0.5 * np.maximum(present, 1))
+
+
 def _consensus(together: FloatArray) -> IntArray:
     """Groups of states that are together in most draws, on average over the pairs of two groups."""
     if len(together) == 1:
         return np.zeros(1, np.int64)
     distance = 1 - 0.5 * (together + together.T)
+    from scipy.cluster.hierarchy import fcluster, linkage  # slow to import
+
     tree = linkage(distance[np.triu_indices(len(distance), 1)], "average")
     return np.unique(fcluster(tree, 0.5, "distance"), return_inverse=True)[1]
 

@@ -204,20 +204,32 @@ def batches(
     """Draws with few states side by side, similar numbers of states together, and the others, and those of models with
     durations, one by one; with their indices."""
     hmms = [finite_hmm(model, item) for item in items]
-    order = np.argsort([len(hmm.initial) for hmm in hmms], kind="stable")
     most = MAX_STATES_IN_LANES if model.duration is None else 0
-    few = [i for i in order if len(hmms[i].initial) <= most]
     starts = sequence_starts(data.offsets) >= 0
-    for first in range(0, len(few), LANES):
-        where = np.array(few[first : first + LANES])
+    for where in groups([len(hmm.initial) for hmm in hmms], most):
         chosen = [hmms[i] for i in where]
+        if len(chosen[0].initial) > most:
+            yield where[0], chosen[0]
+            continue
 
         def log_density(lane: int, steps: slice, hmms: Sequence[FiniteHMM] = chosen) -> FloatArray:
             return log_densities(model, data, hmms[lane], steps).T
 
-        yield where, side_by_side([Chain(hmm.initial, hmm.rows, hmm.label) for hmm in chosen], log_density, starts)
-    for i in order[len(few) :]:
-        yield i, hmms[i]
+        chains = [Chain(hmm.initial, hmm.rows, hmm.label) for hmm in chosen]
+        yield np.array(where), side_by_side(chains, log_density, starts)
+
+
+def groups(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Indices of draws that are put side by side, given their numbers of states: as many as there are lanes, with at
+    most an eighth more states in one than in another, or a single one with more than `most` states."""
+    found: list[list[int]] = []
+    for i in np.argsort(sizes, kind="stable").tolist():
+        fits = found and len(found[-1]) < LANES and 8 * sizes[i] <= 9 * sizes[found[-1][0]]
+        if fits and sizes[i] <= most:
+            found[-1].append(i)
+        else:
+            found.append([i])
+    return found
 
 
 def decode(model: Model, data: Data, items: Sequence[LabelledDraw]) -> IntArray:
@@ -225,13 +237,18 @@ def decode(model: Model, data: Data, items: Sequence[LabelledDraw]) -> IntArray:
 
     def one_draw(item: LabelledDraw) -> IntArray:
         hmm = finite_hmm(model, item)
-        if model.duration is None:
-            return hmm.label[viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)[0]]
-        states = np.empty(len(data.y), np.int64)
-        decode_segments(*chain_over_ages(model, data, hmm), sequence_starts(data.offsets), states)
-        return hmm.label[states]
+        return hmm.label[most_probable_states(model, data, hmm)[0]]
 
     return np.array(list(shared_out(one_draw, items)))
+
+
+def most_probable_states(model: Model, data: Data, hmm: FiniteHMM) -> tuple[IntArray, float]:
+    """The state sequence that maximises p(s, y), and log p(s, y)."""
+    if model.duration is None:
+        return viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)
+    states = np.empty(len(data.y), np.int64)
+    score = decode_segments(*chain_over_ages(model, data, hmm), sequence_starts(data.offsets), states)
+    return states, float(score)
 
 
 def shared_out(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:

@@ -30,6 +30,36 @@ def count_transitions(states, offsets, n_states):
 
 
 @jit
+def mark(positions, size):
+    """An array of `size` flags, True at the given positions."""
+    flags = np.zeros(size, np.bool_)
+    for i in range(len(positions)):
+        flags[positions[i]] = True
+    return flags
+
+
+@jit
+def steps_in(states, k):
+    """The time steps in state k, in order."""
+    steps = np.empty(len(states), np.int64)
+    n = 0
+    for t in range(len(states)):
+        if states[t] == k:
+            steps[n] = t
+            n += 1
+    return steps[:n]
+
+
+@jit
+def row_total(counts):
+    """Σ_k n_k of one row."""
+    number = 0
+    for k in range(len(counts)):
+        number += counts[k]
+    return number
+
+
+@jit
 def moments(states, values, n_states):
     """For each state: number of steps, mean of their values, sum of squared deviations. Terms are added in order."""
     count, average, square = np.zeros(n_states, np.int64), np.zeros(n_states), np.zeros(n_states)

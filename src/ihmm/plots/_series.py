@@ -144,7 +144,10 @@ def _draw_values(ax: Axes, shown: _Excerpt, values: FloatArray) -> None:
     dots = n <= MAX_DOTS and not shown.n_symbols
     if dots and n <= MAX_LINE:
         ax.plot(steps, values, color=GREY, linewidth=0.5, alpha=0.7, zorder=1)
-    for k in np.argsort(-np.bincount(shown.states, minlength=len(shown.colours)), kind="stable"):  # the rarest on top
+    order = np.arange(len(shown.colours))  # the rarest is drawn on top; states are ordered by use
+    if shown.by == "level":
+        order = np.argsort(-np.bincount(shown.states, minlength=len(order)), kind="stable")
+    for k in order:
         colour = shown.colours[k]
         here = ~missing & (shown.states == k)
         if dots:
