@@ -33,6 +33,7 @@ CASES = {
     "order 1": (ihmm.NoisyLevels(1, "shared", "normal", **LEVELS), Geometric(2, 3)),
     "order 2": (ihmm.NoisyLevels(2, "own", "student-t", **LEVELS), NegativeBinomial(2.0, 2, 3, minimum=2)),
     "order 2, two columns": (ihmm.NoisyLevels(2, "shared", "normal", 2, **LEVELS), Geometric(2, 3, minimum=3)),
+    "filtered": (ihmm.NoisyLevels(2, "shared", "normal", filtered=True, **LEVELS), Geometric(2, 3, minimum=2)),
 }
 
 
