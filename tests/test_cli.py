@@ -432,6 +432,7 @@ def test_internal_errors_are_one_line_and_debug_adds_the_traceback(monkeypatch):
 # Processes
 
 
+@pytest.mark.slow
 def test_output_and_errors_go_to_different_streams():
     done = ihmm_process("fit", "trace.csv", "--column", "current", *SHORT, "--json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -441,6 +442,7 @@ def test_output_and_errors_go_to_different_streams():
     assert done.stderr == "Error: trace.csv has no column nothing; its columns are time, current\n"
 
 
+@pytest.mark.slow
 def test_fit_works_on_an_ascii_terminal():
     done = ihmm_process(
         "fit", "trace.csv", "--column", "current", *SHORT, env=os.environ | {"PYTHONIOENCODING": "ascii"}

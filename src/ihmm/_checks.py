@@ -24,6 +24,9 @@ EMISSIONS = (
 )
 
 
+DURATIONS = ("geometric", "negative binomial", "poisson")
+
+
 def positive(name: str, value: Any) -> float:
     return _real(name, value, "a positive number", lambda x: x > 0)
 

@@ -83,12 +83,12 @@ def kernels_of(sampler: Sampler | None, moves: Sequence[Move]) -> Kernels:
 
 @contextmanager
 def second_compiler(data: Data, model: Model, sampler: Sampler, moves: Sequence[Move], cores: int) -> Iterator[None]:
-    """If most kernels have never been compiled, another process compiles them from the other end.
+    """If most kernels have never been compiled and a processor is idle, another process compiles from the other end.
 
     A process that comes to a kernel which the other one is compiling waits until it is stored, and loads it.
     """
     process = None
-    if min(cores, processors()) > 1 and sum(map(is_cold, kernels_of(sampler, moves))) >= WORTH_A_PROCESS:
+    if cores > 1 and _is_idle() and sum(map(is_cold, kernels_of(sampler, moves))) >= WORTH_A_PROCESS:
         # an emission that cannot be pickled is compiled by one process
         with suppress(OSError, pickle.PickleError, AttributeError, TypeError):
             process = _start((model, np.asarray(data.y[:REHEARSAL_STEPS]), sampler, tuple(moves)))
@@ -98,6 +98,14 @@ def second_compiler(data: Data, model: Model, sampler: Sampler, moves: Sequence[
         if process is not None:
             process.kill()
             process.wait()
+
+
+def _is_idle() -> bool:
+    """Whether another process can be started and has a processor, besides the one that this process keeps busy."""
+    if not sys.executable or getattr(sys, "frozen", False):  # an application with Python inside
+        return False
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return processors() - load > 1.0
 
 
 def _start(task: tuple[Model, Array, Sampler, tuple[Move, ...]]) -> "subprocess.Popen[bytes]":

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.ndimage import median_filter
 
 from ihmm._typing import FloatArray, IntArray
 from ihmm.data import Data
@@ -195,6 +194,8 @@ def _line(z: FloatArray) -> tuple[float, float]:
     """Share of the variance in the strongest line of the spectrum, 0 if it is not significant, and its period."""
     known = np.where(np.isfinite(z), np.clip(z, -MAX_SCORE, MAX_SCORE), 0.0)
     power = np.square(np.abs(np.fft.rfft(known - known.mean())))[1:]
+    from scipy.ndimage import median_filter  # slow to import
+
     around = median_filter(power, LINE_WINDOW, mode="nearest") / np.log(2)  # of exponential variates
     ratio = power / np.maximum(around, 1e-300)
     ratio[: LINE_WINDOW // 4] = 0.0  # slow changes are not lines

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from ihmm._typing import Array, FloatArray
 from ihmm.agreement import Agreement, describe
@@ -246,7 +246,7 @@ def differing(stats: Any, varying: Mapping[str, FloatArray]) -> list[str]:
         weight = 1 / error
         center = (weight * x.mean(axis=1)).sum() / weight.sum()
         statistic = float((weight * np.square(x.mean(axis=1) - center)).sum())
-        if chi2.sf(statistic, len(x) - 1) < CHANCE / len(varying):
+        if chdtrc(len(x) - 1, statistic) < CHANCE / len(varying):
             found.append(name)
     return found
 

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import ihmm
 from ihmm import _checks, tables
 from ihmm.store.archive import write_atomically
 
 if TYPE_CHECKING:
-    from ihmm.model import Model
+    from ihmm.choice import Choice
     from ihmm.samplers import Sampler
 
 FILE_NAME = "settings.toml"
@@ -32,6 +34,8 @@ class FitOptions:
     emission: str = "auto"
     order: int | None = None
     sticky: bool = True
+    duration: str | None = None
+    min_dwell: int | None = None
     resolution: float | None = None
     sampler: str = "particle-gibbs"
     particles: int | None = None
@@ -66,11 +70,21 @@ class FitOptions:
             symbols=self.symbols,
         )
 
-    def make_model(self, table: tables.Table) -> "Model":
-        from ihmm.model import model_for
+    def make_choice(self, table: tables.Table) -> "Choice":
+        from ihmm.choice import choose_model
 
         emission = ihmm.Categorical(n_symbols=max(len(table.symbols), 2)) if table.symbols else self.emission
-        return model_for(table.values, emission, self.sticky, self.order)
+        return choose_model(
+            table.values,
+            np.array([len(part) for part in table.series]),
+            emission,
+            self.sticky,
+            self.order,
+            duration=self.duration,
+            min_dwell=self.min_dwell,
+            resolution=self.resolution,
+            sampler=self.make_sampler(),
+        )
 
     def make_sampler(self) -> "Sampler":
         if self.sampler == "particle-gibbs":
@@ -81,10 +95,10 @@ class FitOptions:
 STRING, STRINGS, WHOLE = (str, "a string"), (list, "a list of strings"), (int, "a whole number")
 TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys(("files", "column", "symbols"), STRINGS),
-    **dict.fromkeys(("id", "delimiter", "emission", "sampler"), STRING),
+    **dict.fromkeys(("id", "delimiter", "emission", "sampler", "duration"), STRING),
     "sticky": (bool, "true or false"),
     "resolution": ((int, float), "a number"),
-    **dict.fromkeys(("order", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
+    **dict.fromkeys(("order", "min_dwell", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
     "init": ((int, str), 'a whole number or "auto"'),
 }
 
@@ -113,12 +127,6 @@ def write_toml(folder: Path, options: FitOptions, table: tables.Table) -> None:
     """Write the options to the run folder, with absolute paths and the symbols found in the data."""
     files = tuple(str(Path(file).resolve()) for file in options.files)
     _write_values(folder, asdict(replace(options, files=files, symbols=table.symbols)))
-
-
-def resolution_of(folder: Path) -> float | None:
-    """The --resolution of a run, None if it has none or is not of `ihmm fit`."""
-    value = read_run(folder).get("resolution")
-    return None if value is None else float(value)
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def draw_levels(
     data: Data,
     draw: Draw,
     overlap: float | None = None,
-    resolution: float | None = None,
+    resolution: float | tuple[float, ...] | None = None,
 ) -> tuple[IntArray, BoolArray, IntArray]:
     """(K,): level of each state of a draw, whether it is brief, and its level if larger differences are ignored.
 
@@ -49,10 +49,10 @@ def center_of_states(parameters: dict[str, Array]) -> FloatArray | None:
     return None if name is None else parameters[name].reshape(len(parameters[name]), -1)
 
 
-def _within(parameters: dict[str, Array], resolution: float) -> BoolArray | None:
+def _within(parameters: dict[str, Array], resolution: float | tuple[float, ...]) -> BoolArray | None:
     """(K, K): whether the means of two states differ by less than the resolution, in every column."""
     mean = center_of_states(parameters)
-    return None if mean is None else np.asarray(np.all(np.abs(mean[:, None] - mean) < resolution, axis=2))
+    return None if mean is None else np.asarray(np.all(np.abs(mean[:, None] - mean) < np.asarray(resolution), axis=2))
 
 
 def absorb_brief(

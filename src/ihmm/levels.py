@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
@@ -67,7 +66,7 @@ class Levels:
     centers
         (n_levels,): mean of each level, None if it has no single one.
     resolution
-        Differences in the mean below this were ignored, None if none were.
+        Differences in the mean below this, or these in every column, were ignored; None if none were.
     by_draw
         Levels of each draw that was examined.
     """
@@ -82,7 +81,7 @@ class Levels:
     state_dwell: FloatArray
     brief: IntArray
     centers: FloatArray | None
-    resolution: float | None
+    resolution: float | tuple[float, ...] | None
     by_draw: Sequence[DrawLevels]
     summary: Summary
 
@@ -152,7 +151,8 @@ class Levels:
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         text = "\n  ".join([f"{self.headline} {self.certainty}", *lines])
         if self.resolution is not None:
-            text += f"\n  Means that differ by less than {self.resolution:g} are one level."
+            least = ", ".join(f"{value:.3g}" for value in np.atleast_1d(self.resolution))
+            text += f"\n  Means that differ by less than {least} are one level."
         if len(self.brief):
             text += f"\n  Too brief to count, and put with the level around: {_named_states(self.brief)}."
         return text
@@ -164,7 +164,7 @@ def find_levels(
     draws: Sequence[Sequence[Draw]],
     summary: Summary,
     *,
-    resolution: float | None = None,
+    resolution: float | tuple[float, ...] | None = None,
     overlap: float | None = None,
     seed: int = 0,
 ) -> Levels:
@@ -260,6 +260,8 @@ def _consensus(together: FloatArray) -> IntArray:
     if len(together) == 1:
         return np.zeros(1, np.int64)
     distance = 1 - 0.5 * (together + together.T)
+    from scipy.cluster.hierarchy import fcluster, linkage  # slow to import
+
     tree = linkage(distance[np.triu_indices(len(distance), 1)], "average")
     return np.unique(fcluster(tree, 0.5, "distance"), return_inverse=True)[1]
 

@@ -158,6 +158,7 @@ def write_report(posterior: Posterior, folder: Path) -> Path:
 
     record = provenance.read(folder)
     about: dict[str, Any] = {name: record[name] for name in ("command", "date") if name in record}
+    about |= {f"reason {i}": reason for i, reason in enumerate(record.get("reasons", ()), 1)}
     about |= {file["path"]: f"SHA-256 {file['sha256']}" for file in record.get("files", ())}
     names = record.get("columns")
     return report.write(posterior, folder / REPORT, title=folder.resolve().name, settings=about, names=names)

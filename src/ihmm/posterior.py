@@ -59,10 +59,10 @@ class Posterior:
     ) -> None:
         self.model, self.data, self.sampler, self.seed, self.warmup = model, data, sampler, seed, warmup
         self._states, self._records = states, tuple(records)
-        self.resolution: float | None = None
+        self.resolution: float | tuple[float, ...] | None = None
         self.settings = settings
-        self._levels: dict[tuple[float | None, float | None], Levels] = {}
-        self._checks: dict[float | None, diagnostics.Check] = {}
+        self._levels: dict[tuple[float | tuple[float, ...] | None, float | None], Levels] = {}
+        self._checks: dict[float | tuple[float, ...] | None, diagnostics.Check] = {}
         shortest = min(len(record) for record in records)
         names = records[0].traces
         self.traces: dict[str, Array] = {
@@ -104,7 +104,7 @@ class Posterior:
         if len(like.states) != self._trajectories.shape[1]:
             n_steps = self._trajectories.shape[1]
             raise ValueError(f"like must be a summary of the same data, {n_steps} steps, got {len(like.states)}")
-        return summaries.summarise(self, self._trajectories, like, self.model.emission)
+        return summaries.summarise(self, self._trajectories, like, self.model.emission, self.model.duration)
 
     def check(self) -> diagnostics.Check:
         """Can the answer be trusted? Convergence, agreement of the chains and fit of the model. Print it to read it.
@@ -136,13 +136,13 @@ class Posterior:
             and 0 for laws without a value in common. By default 0.5 for measurements with the same spread (means less
             than 1.35 standard deviations apart), 0.7 for other measurements, and 0.9 for symbols and counts.
         """
-        resolution = self.resolution if resolution is None else _checks.positive("resolution", resolution)
+        least = self.resolution if resolution is None else _checks.positive("resolution", resolution)
         if overlap is not None and not 0 < overlap <= 1:
             raise ValueError(f"overlap must be above 0 and at most 1, got {overlap!r}")
-        key = (resolution, overlap)
+        key = (least, overlap)
         if key not in self._levels:
             self._levels[key] = find_levels(
-                self.model, self.data, self.draws, self.summary(), resolution=resolution, overlap=overlap
+                self.model, self.data, self.draws, self.summary(), resolution=least, overlap=overlap
             )
         return self._levels[key]
 
@@ -216,7 +216,7 @@ class Posterior:
 
     @cached_property
     def _summary(self) -> summaries.Summary:
-        return summaries.summarise(self, self._trajectories, emission=self.model.emission)
+        return summaries.summarise(self, self._trajectories, emission=self.model.emission, duration=self.model.duration)
 
     @cached_property
     def _trajectories(self) -> Array:

@@ -204,20 +204,32 @@ def batches(
     """Draws with few states side by side, similar numbers of states together, and the others, and those of models with
     durations, one by one; with their indices."""
     hmms = [finite_hmm(model, item) for item in items]
-    order = np.argsort([len(hmm.initial) for hmm in hmms], kind="stable")
     most = MAX_STATES_IN_LANES if model.duration is None else 0
-    few = [i for i in order if len(hmms[i].initial) <= most]
     starts = sequence_starts(data.offsets) >= 0
-    for first in range(0, len(few), LANES):
-        where = np.array(few[first : first + LANES])
+    for where in groups([len(hmm.initial) for hmm in hmms], most):
         chosen = [hmms[i] for i in where]
+        if len(chosen[0].initial) > most:
+            yield where[0], chosen[0]
+            continue
 
         def log_density(lane: int, steps: slice, hmms: Sequence[FiniteHMM] = chosen) -> FloatArray:
             return log_densities(model, data, hmms[lane], steps).T
 
-        yield where, side_by_side([Chain(hmm.initial, hmm.rows, hmm.label) for hmm in chosen], log_density, starts)
-    for i in order[len(few) :]:
-        yield i, hmms[i]
+        chains = [Chain(hmm.initial, hmm.rows, hmm.label) for hmm in chosen]
+        yield np.array(where), side_by_side(chains, log_density, starts)
+
+
+def groups(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Indices of draws that are put side by side, given their numbers of states: as many as there are lanes, with at
+    most an eighth more states in one than in another, or a single one with more than `most` states."""
+    found: list[list[int]] = []
+    for i in np.argsort(sizes, kind="stable").tolist():
+        fits = found and len(found[-1]) < LANES and 8 * sizes[i] <= 9 * sizes[found[-1][0]]
+        if fits and sizes[i] <= most:
+            found[-1].append(i)
+        else:
+            found.append([i])
+    return found
 
 
 def decode(model: Model, data: Data, items: Sequence[LabelledDraw]) -> IntArray:
@@ -225,13 +237,18 @@ def decode(model: Model, data: Data, items: Sequence[LabelledDraw]) -> IntArray:
 
     def one_draw(item: LabelledDraw) -> IntArray:
         hmm = finite_hmm(model, item)
-        if model.duration is None:
-            return hmm.label[viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)[0]]
-        states = np.empty(len(data.y), np.int64)
-        decode_segments(*chain_over_ages(model, data, hmm), sequence_starts(data.offsets), states)
-        return hmm.label[states]
+        return hmm.label[most_probable_states(model, data, hmm)[0]]
 
     return np.array(list(shared_out(one_draw, items)))
+
+
+def most_probable_states(model: Model, data: Data, hmm: FiniteHMM) -> tuple[IntArray, float]:
+    """The state sequence that maximises p(s, y), and log p(s, y)."""
+    if model.duration is None:
+        return viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)
+    states = np.empty(len(data.y), np.int64)
+    score = decode_segments(*chain_over_ages(model, data, hmm), sequence_starts(data.offsets), states)
+    return states, float(score)
 
 
 def shared_out(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
@@ -345,6 +362,17 @@ def simulate_from(
     return observe_states(rng, model, hmm, states, past)
 
 
+def simulate_anew(rng: np.random.Generator, model: Model, hmm: FiniteHMM, steps: int) -> tuple[Array, IntArray]:
+    """Simulate observations and state labels of a new sequence."""
+    if model.duration is None:
+        return simulate_from(rng, model, hmm, hmm.initial, steps)
+    chain, _ = build_chain(model, hmm.initial, hmm.rows, hmm.omega, steps, hmm.open_ended)
+    first, states = np.zeros(len(chain.state)), np.empty(steps, np.int64)
+    first[chain.start] = hmm.initial
+    walk_segments(chain, first, rng.integers(0, 2**63, dtype=np.uint64), states)
+    return observe_states(rng, model, hmm, states, None)
+
+
 def continue_segments(
     model: Model, data: Data, hmm: FiniteHMM, item: LabelledDraw, steps: int, pasts: list[Array], fitted: bool
 ) -> list[tuple[Array, IntArray]]:
@@ -354,7 +382,7 @@ def continue_segments(
         n_steps = int(data.lengths.max()) + steps
         chain, _ = build_chain(model, hmm.initial, hmm.rows, hmm.omega, n_steps, hmm.open_ended)
         length, state, censored = runs(item.draw.states, data.offsets)
-        ends = np.zeros((len(pasts), len(chain.state)))
+        ends: FloatArray = np.zeros((len(pasts), len(chain.state)))
         for i, (d, k) in enumerate(zip(length[censored], state[censored], strict=True)):
             ends[i, node_of(chain, int(k), int(d))] = 1.0
     else:
@@ -380,7 +408,7 @@ def observe_states(
             is_new = np.append(True, np.diff(visits) > 1) if model.duration is not None else np.ones(visits.size, bool)
             phi = join(phi, sample_new(model.emission, rng, int(is_new.sum()), phi))
             states[visits] += np.cumsum(is_new) - 1
-    history = (past,) if has_past(model.emission) else ()
+    history: tuple[Array | None, ...] = (past,) if has_past(model.emission) else ()
     if model.memory > 0 and before >= 0:
         history = (past, np.full(model.memory, before))
     return model.emission.sample_observations(rng, states, phi, *history), labels

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ihmm.choice import Choice, Resolution
 from ihmm.store.sealed_json import read_sealed, write_sealed
 from ihmm.tables import Table
 
@@ -17,7 +18,7 @@ FILE_NAME = "provenance.json"
 PACKAGES = ("ihmm", "numpy", "scipy", "numba", "pandas")
 
 
-def write(folder: Path, files: Sequence[str], table: Table, seed: int) -> None:
+def write(folder: Path, files: Sequence[str], table: Table, seed: int, choice: Choice | None = None) -> None:
     record = {
         **_environment(),
         "seed": seed,
@@ -25,6 +26,8 @@ def write(folder: Path, files: Sequence[str], table: Table, seed: int) -> None:
         "sequences": table.names,
         "columns": table.columns,
         "symbols": table.symbols,
+        "reasons": () if choice is None else choice.reasons,
+        "resolution": None if choice is None else choice.resolution,
         "resumed": [],
     }
     _write_record(folder, record)
@@ -44,6 +47,12 @@ def read(folder: Path) -> dict[str, Any]:
 
 def _is_list(record: dict[str, Any], name: str) -> bool:
     return isinstance(record.get(name), list)
+
+
+def resolution(record: dict[str, Any]) -> Resolution | None:
+    """Which levels of the run are told apart."""
+    least = record.get("resolution")
+    return tuple(least) if isinstance(least, list) else least
 
 
 def add_resumption(folder: Path) -> None:

@@ -60,8 +60,8 @@ def build_chain(
 def log_densities_of_nodes(model: Model, data: Data, settled: FloatArray, phi: Phi, remembered: IntArray) -> FloatArray:
     """The table of log densities that the chain reads: those of settled states, (T, L), and of remembered nodes.
 
-    Of the state that represents all others no parameters are known: its own density, and that of the states entered from
-    it, are the settled ones.
+    Of the state that represents all others no parameters are known: its own density, and that of the states entered
+    from it, are the settled ones.
     """
     table = np.empty((len(settled), settled.shape[1] + len(remembered)))
     table[:, : settled.shape[1]] = settled

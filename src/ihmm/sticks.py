@@ -46,7 +46,7 @@ def start_sticks(draw: Draw, prior: Prior, key: np.uint64) -> Sticks:
     """θ as drawn in the last sweep, with spare capacity."""
     transitions, hyper = draw.transitions, draw.hyper
     n_states = len(transitions.rows)
-    states, rows, columns = room_for(n_states), n_states + 1, n_states + SPARE
+    states, rows, columns = room_for(n_states), n_states + SPARE, n_states + SPARE
     sticks = Sticks(
         key=key,
         n_total=total_states(prior),

@@ -17,6 +17,7 @@ CASES = {
     "white, t, own, two columns": NoisyLevels(0, "own", "student-t", 2, [0.4, -1.0], 1.5, 3.0, [1.2, 0.3]),
     "order 1, t": NoisyLevels(1, "shared", "student-t", 1, 0.4, 1.5, 20.0, 8.0, coefficient_spread=3.0, dof=(1.5, 50)),
     "order 2, own, two columns": NoisyLevels(2, "own", "normal", 2, [0.4, -1.0], 1.5, 3.0, [1.2, 0.3]),
+    "order 2, filtered": NoisyLevels(2, filtered=True, **PRIOR),
 }
 every_case = pytest.mark.parametrize("emission", CASES.values(), ids=CASES)
 PATH = np.array([0, 0, 0, 1, 1, 2, 2, 2, 0, 0, 1, 1])
@@ -34,7 +35,7 @@ def path_of(emission, states):
     """The states of each step and of those before it."""
     steps = np.arange(len(states))
     lags = [states[np.maximum(steps - lag, 0)] for lag in range(emission.order + 1)]
-    return np.stack(lags, axis=1) if emission.order else states
+    return np.stack(lags, axis=1) if emission.memory else states
 
 
 def drawn(emission, rng, states=PATH, n_states=3):
@@ -53,7 +54,7 @@ def log_density_by_hand(emission, y, states, phi, t):
         center = mean[states[t], d]
         for lag in range(1, emission.order + 1):
             a = phi.coefficients.reshape(size(phi), emission.n_features, -1)[0, d, lag - 1]
-            center += a * (y[t - lag, d] - mean[states[t - lag], d])
+            center += a * (y[t - lag, d] - mean[states[t if emission.filtered else t - lag], d])
         law = stats.norm if emission.tails == "normal" else stats.t(phi.dof[0])
         if emission.tails == "normal":
             total += law.logpdf(y[t, d], center, scale[states[t], d])

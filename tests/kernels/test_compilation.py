@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ihmm import progress
+import ihmm
+from ihmm import compiling, progress
 from ihmm.chain import MOVES
 from ihmm.compiling import kernels_of
 from ihmm.kernels import _cache, compilation, draws
@@ -138,3 +139,34 @@ print([kernel.py_func.__name__ for kernel in kernels_of(ihmm.ParticleGibbs(), MO
 
 def test_more_kernels_are_expected_of_runs_with_moves():
     assert set(kernels_of(ParticleGibbs(), ())) < set(kernels_of(ParticleGibbs(), MOVES))
+
+
+def test_a_rehearsal_calls_the_kernels_of_a_sweep():
+    model = ihmm.Model(ihmm.Normal())
+    calls = []
+    sampler = ParticleGibbs()
+    moves = [Recorded(calls, "first"), Recorded(calls, "last")]
+    compiling.rehearse(model, np.sin(np.arange(20.0)), sampler, moves)
+    assert calls == ["last", "first"]
+
+
+class Recorded:
+    """A move that only notes its turn."""
+
+    def __init__(self, calls, name):
+        self.calls, self.name = calls, name
+
+    def apply(self, rng, data, model, update, hyper):
+        self.calls.append(self.name)
+
+
+def test_a_second_process_is_started_only_if_it_is_worth_it(monkeypatch):
+    started = []
+    monkeypatch.setattr(compiling, "_start", started.append)
+    monkeypatch.setattr(compiling, "_is_idle", lambda: True)
+    model = ihmm.Model(ihmm.Normal())
+    data = model.observe(np.arange(10.0))
+    for cold, cores in ((False, 2), (True, 1), (True, 2)):
+        monkeypatch.setattr(compiling, "is_cold", lambda kernel, cold=cold: cold)
+        with compiling.second_compiler(data, model, ParticleGibbs(), MOVES, cores):
+            assert len(started) == (cold and cores == 2)

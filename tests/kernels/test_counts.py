@@ -12,6 +12,8 @@ from ihmm.kernels import counts, draws
 from reference import counts as twin
 from reference.verdicts import assert_frequencies, assert_mean
 
+pytestmark = pytest.mark.bounds
+
 QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 PATHS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=12), min_size=1, max_size=5)
 

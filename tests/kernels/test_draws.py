@@ -11,6 +11,8 @@ from ihmm.kernels import draws
 from reference import draws as twin
 from reference.verdicts import assert_follows, assert_frequencies, assert_mean
 
+pytestmark = pytest.mark.bounds
+
 WORDS = st.integers(0, 2**64 - 1)
 QUICK = settings(max_examples=50, deadline=None, derandomize=True)
 

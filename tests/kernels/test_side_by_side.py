@@ -6,6 +6,8 @@ import pytest
 from ihmm import side_by_side as lanes
 from ihmm.kernels import forward_backward as one
 
+pytestmark = pytest.mark.bounds
+
 N_STEPS = 40
 STARTS = np.isin(np.arange(N_STEPS), [0, 7, 8, 30])
 

@@ -1,4 +1,4 @@
-"""Models with durations: the law of the whole sweep against all segmentations of a tiny series, and against the prior."""
+"""Models with durations: the law of the whole sweep against all segmentations of a tiny series, and the prior."""
 
 import numpy as np
 import pytest

@@ -33,6 +33,7 @@ CASES = {
     "order 1": (ihmm.NoisyLevels(1, "shared", "normal", **LEVELS), Geometric(2, 3)),
     "order 2": (ihmm.NoisyLevels(2, "own", "student-t", **LEVELS), NegativeBinomial(2.0, 2, 3, minimum=2)),
     "order 2, two columns": (ihmm.NoisyLevels(2, "shared", "normal", 2, **LEVELS), Geometric(2, 3, minimum=3)),
+    "filtered": (ihmm.NoisyLevels(2, "shared", "normal", filtered=True, **LEVELS), Geometric(2, 3, minimum=2)),
 }
 
 
@@ -41,7 +42,7 @@ CASES = {
 def test_noise_with_a_memory_visits_every_partition_as_often_as_the_exact_posterior_says(case):
     emission, duration = CASES[case]
     model = ihmm.Model(emission, PRIORS["plain"], duration)
-    y = split([*NORMAL_SERIES, 1.1], [6])
+    y = split(NORMAL_SERIES, [5])
     result = partition_test(model, y, ihmm.ParticleGibbs(2), sweeps=2500, seed=3)
     assert result.p_value > ALARM, result
 
@@ -75,11 +76,14 @@ class ScaleOfItsOwn(ihmm.NoisyLevels):
         return self.sample_prior(rng, n)
 
 
+FAR = {"mean": 0.3, "spread": 3.0, "shape": 5.0, "rate": 1.0}
+
+
 @pytest.mark.parametrize(
     ("broken", "duration"),
     [
-        (SettlesAtOnce(1, **LEVELS), Geometric(2, 3)),
-        (OfOneState(1, **LEVELS), Geometric(2, 3)),
+        (SettlesAtOnce(1, **FAR), Geometric(2, 3)),
+        (OfOneState(1, **FAR), Geometric(2, 3)),
         (ScaleOfItsOwn(0, **LEVELS), None),
     ],
     ids=lambda value: type(value).__name__,

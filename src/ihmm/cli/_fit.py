@@ -76,7 +76,15 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
 )
 @click.option("--sticky/--no-sticky", default=True, show_default=True, help="Model a bias towards self-transitions.")
 @click.option(
-    "--resolution", type=float, help="Means that differ by less than this are on one level; in the units of the data."
+    "--duration",
+    type=click.Choice(_checks.DURATIONS),
+    help="Law of how long states last; by default as in a hidden Markov model.",
+)
+@click.option("--min-dwell", type=POSITIVE, help="Least number of steps that a state lasts; auto chooses it.")
+@click.option(
+    "--resolution",
+    type=float,
+    help="Means that differ by less than this are on one level, in the units of the data; auto chooses it.",
 )
 @click.option("--seed", type=NOT_NEGATIVE, help="Random seed; chosen at random and stored by default.")
 @click.option("--chains", type=POSITIVE, default=4, show_default=True, help="Number of independent chains.")
@@ -148,11 +156,12 @@ def fit(
         run = _new_folder(out, options.files[0])
         _checks.utf8(str(run))
         table = options.read_table()
-        model = options.make_model(table)
+        choice = options.make_choice(table)
+        model = choice.model
         options.make_sampler().check(model, model.observe(table.series))
         run.mkdir(parents=True, exist_ok=True)
         fit_options.write_toml(run, options, table)
-        provenance.write(run, options.files, table, options.seed)
+        provenance.write(run, options.files, table, options.seed, choice)
     if not quiet and sys.stderr.isatty():
         click.echo(_description(options, table, model, run), err=True)
     with resumable(run):
@@ -165,7 +174,7 @@ def fit(
                 tune=options.tune,
                 chains=options.chains,
                 seed=options.seed,
-                init=options.init,
+                init=choice.init if options.init == "auto" else options.init,
                 thin=options.thin,
                 cores=cores,
                 progress=not quiet,
@@ -232,11 +241,14 @@ def _sample_to_the_end(sample: "Callable[[], Posterior]") -> "Posterior":
 def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json: bool) -> None:
     from ihmm import outputs
 
-    posterior.resolution = fit_options.resolution_of(run)
+    record = provenance.read(run)
+    posterior.resolution = provenance.resolution(record)
     summary = outputs.write_results(posterior, run, report=report)
     if as_json:
         click.echo(json.dumps({"run": str(run), **summary}))
         return
+    if record.get("reasons"):
+        click.echo("Why this model:\n  " + "\n  ".join(record["reasons"]) + "\n")
     click.echo(outputs.describe(posterior, run))
     checked = outputs.check(posterior)
     not_checked = "The result was not checked; pip install 'ihmm[arviz]'."

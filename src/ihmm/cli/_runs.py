@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ihmm
-from ihmm import fit_options
+from ihmm import provenance
 
 if TYPE_CHECKING:
     from ihmm.posterior import Posterior
@@ -29,7 +29,7 @@ def next_folder(name: str) -> Path:
 def load(run: Path) -> "Posterior":
     with warnings_on_stderr():
         posterior = ihmm.Posterior.load(run)
-    posterior.resolution = fit_options.resolution_of(run)
+    posterior.resolution = provenance.resolution(provenance.read(run))
     return posterior
 
 

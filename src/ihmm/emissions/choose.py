@@ -54,7 +54,7 @@ def choose(emission: str | Emission, values: Array, order: int | None = None) ->
         return emission
     name = _checks.one_of("emission (or an instance such as ihmm.Normal())", emission, _checks.EMISSIONS)
     if name == "auto":
-        name = _guess(values)
+        name = guess(values)
     observed: FloatArray = values.astype(np.float64)
     if name == "normal":
         return _normal(observed)
@@ -83,7 +83,8 @@ def choose(emission: str | Emission, values: Array, order: int | None = None) ->
     return Categorical(n_symbols=max(int(np.nanmax(observed)) + 1, 2))
 
 
-def _guess(values: Array) -> str:
+def guess(values: Array) -> str:
+    """The family of ``"auto"``, from the type of the values alone."""
     observed = values[~np.isnan(values)] if values.dtype.kind == "f" else values.ravel()
     counts = values.shape[1] == 1 and bool(np.all(observed == np.floor(observed))) and observed.min() >= 0
     if not counts:
@@ -118,19 +119,25 @@ def _autoregressive(values: FloatArray, order: int) -> Emission:
 
 
 def _levels(values: FloatArray, order: int) -> Emission:
-    low, high = np.nanquantile(values, RANGE, axis=0)
-    spread = np.sqrt(_positive(np.square((high - low) / 2), (high + low) / 2))
+    mean, spread = level_prior(values)
     noise = np.array([_successive_differences(column) for column in values.T])
     noise = np.where(noise > 0, noise, np.sqrt(WITHIN) * spread)
     return NoisyLevels(
         order,
         tails="student-t",
         n_features=values.shape[1],
-        mean=tuple(((low + high) / 2).tolist()),
+        mean=tuple(mean.tolist()),
         spread=tuple(spread.tolist()),
         shape=2.0,
         rate=tuple((2 * noise**2).tolist()),
     )
+
+
+def level_prior(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation, (D,), of levels over the range of the series without its most extreme values."""
+    low, high = np.nanquantile(values, RANGE, axis=0)
+    middle = np.asarray((low + high) / 2)
+    return middle, np.sqrt(_positive(np.square((high - low) / 2), middle))
 
 
 def _successive_differences(values: FloatArray) -> float:

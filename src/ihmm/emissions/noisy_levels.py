@@ -70,6 +70,10 @@ class NoisyLevels(Emission):
         τ: coefficients are N(0, τ²), restricted to those for which the noise is stationary.
     dof
         Degrees of freedom that Student t tails may have, all equally likely a priori; a number fixes them.
+    filtered
+        False: levels change at once, and only the noise has a memory. True: levels pass through the same filter as the
+        noise, y_t = μ_{s_t} + Σ_l a_l (y_{t−l} − μ_{s_t}) + η_t, and are reached a few steps after a change, as in
+        low-pass filtered recordings. The states before do not matter then, and any model will do.
     """
 
     order: int = 0
@@ -82,6 +86,7 @@ class NoisyLevels(Emission):
     rate: float | Numbers = 1.0
     coefficient_spread: float = 1.0
     dof: float | Numbers = (3.0, 4.0, 6.0, 10.0, 20.0, 50.0)
+    filtered: bool = False
 
     def __post_init__(self) -> None:
         name, n_features = "NoisyLevels", _checks.count("NoisyLevels n_features", self.n_features)
@@ -100,9 +105,13 @@ class NoisyLevels(Emission):
             object.__setattr__(self, setting, value)
 
     @property
-    def memory(self) -> int:
-        """Number of past states that the density of a step depends on."""
-        return self.order
+    def memory(self) -> int | None:
+        """Number of past states that the density of a step depends on; None if on past values only."""
+        return None if self.filtered and self.order else self.order
+
+    def without_memory(self) -> "NoisyLevels":
+        """The same with white noise."""
+        return replace(self, order=0)
 
     def validate(self, y: Array) -> FloatArray:
         values = real_rows(y, self.n_features, "NoisyLevels")
@@ -269,8 +278,12 @@ class NoisyLevels(Emission):
             known = np.tile(self._mean, (len(first), 1)) if past is None else self._recent(past)
             e = np.concatenate([known - mean[first], (y - mean[states])[order * (past is None) :]])
             backwards = coefficients[0, :, ::-1].T
+            level = mean[np.concatenate([first, states[order * (past is None) :]])]
             for t in range(order, len(e)):
-                e[t] += (backwards * e[t - order : t]).sum(axis=0)
+                earlier = e[t - order : t]
+                if self.filtered:  # values before are compared with the level of this step
+                    earlier = earlier + level[t - order : t] - level[t]
+                e[t] += (backwards * earlier).sum(axis=0)
             y = mean[states] + e[len(e) - len(states) :]
         return y[:, 0] if columns == 1 else y
 

@@ -8,14 +8,12 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from numba import config
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
 KERNELS = Path(__file__).parent
 
@@ -76,47 +74,3 @@ def version_of_sources() -> str:
     for file in sorted(KERNELS.rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-class Locator(_CacheLocator):  # type: ignore[misc]
-    def __init__(self, py_func: Any, py_file: str) -> None:
-        # Functions of the same name in different modules have different folders
-        self._py_file = py_file
-        self._module = py_func.__module__.removeprefix("ihmm.kernels.")
-
-    def get_cache_path(self) -> str:
-        return str(cache_folder().path)
-
-    def get_source_stamp(self) -> str:
-        return version_of_sources()
-
-    def get_disambiguator(self) -> str:
-        return str(self._module)
-
-    @classmethod
-    def from_function(cls, py_func: Any, py_file: str) -> "Locator":
-        return cls(py_func, py_file)
-
-
-class KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = (Locator,)
-
-
-class KernelCache(FunctionCache):  # type: ignore[misc]
-    _impl_class = KernelCacheImpl
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is stored of this function, as it is now."""
-        return not self._cache_file._load_index()
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes from compiling the same function at the same time; they wait and then load it."""
-        with ExitStack() as stack:
-            with suppress(ImportError, OSError):  # on Windows, or where no file can be locked, several may compile it
-                import fcntl
-
-                file = stack.enter_context(open(f"{self._cache_file._index_path}.lock", "w"))
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield

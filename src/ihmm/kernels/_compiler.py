@@ -10,18 +10,22 @@ A part is compiled once for 64-bit integers, not again for 32-bit ones or for th
 All of this uses internals of numba; `_jit` does without it if they are not what they were.
 """
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, ClassVar
 
 from numba import _dynfunc
 from numba.core import types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
-from ihmm.kernels._cache import KernelCache
+from ihmm.kernels._cache import cache_folder, version_of_sources
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -69,7 +73,7 @@ class SteadyFlags(Flags):  # type: ignore[misc]
 
     def values(self) -> dict[str, Any]:
         if not hasattr(self, "_known"):
-            self._known = super().values()
+            self._known: dict[str, Any] = super().values()
         return self._known
 
     def __eq__(self, other: object) -> bool:
@@ -81,8 +85,9 @@ class SteadyFlags(Flags):  # type: ignore[misc]
 
 def widened(kind: Any) -> Any:
     """The type of an argument, without the value of a constant, and 64-bit if it is an integer."""
-    kind = types.unliteral(kind)
-    return types.int64 if isinstance(kind, types.Integer) and kind.bitwidth < 64 else kind
+    kind = types.unliteral(kind)  # type: ignore[attr-defined]
+    is_short = isinstance(kind, types.Integer) and kind.bitwidth < 64  # type: ignore[attr-defined]
+    return types.int64 if is_short else kind
 
 
 class PartLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -123,3 +128,47 @@ class PartCompiler(CompilerBase):  # type: ignore[misc]
         pipeline._finalized = False
         pipeline.finalize()
         return [pipeline]
+
+
+class Locator(_CacheLocator):  # type: ignore[misc]
+    def __init__(self, py_func: Any, py_file: str) -> None:
+        self._py_file = py_file
+        self._module = py_func.__module__.removeprefix("ihmm.kernels.")  # all modules share the folder
+
+    def get_cache_path(self) -> str:
+        return str(cache_folder().path)
+
+    def get_source_stamp(self) -> str:
+        return version_of_sources()
+
+    def get_disambiguator(self) -> str:
+        return str(self._module)
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> "Locator":
+        return cls(py_func, py_file)
+
+
+class KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (Locator,)
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    _impl_class = KernelCacheImpl
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is stored of this function, as it is now."""
+        return not self._cache_file._load_index()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from compiling the same function at the same time; they wait and then load it."""
+        with ExitStack() as stack:
+            with suppress(ImportError, OSError):  # on Windows, or where no file can be locked, several may compile it
+                import fcntl
+
+                os.makedirs(self._cache_path, exist_ok=True)
+                file = stack.enter_context(open(f"{self._cache_file._index_path}.lock", "w"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,7 @@
+"""A quick first look at a recording: which structure of the model fits it, and a path to start from.
+
+Maximum likelihood, not a posterior: the exact sampler has the last word about everything but the structure.
+"""
+
+from ihmm.pilot._pilot import Pilot as Pilot
+from ihmm.pilot._pilot import pilot as pilot

@@ -1,0 +1,211 @@
+"""Maximum likelihood for levels in noise with memory, by expectation–maximisation."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ihmm._typing import FloatArray, IntArray
+from ihmm.kernels import pilot as kernels
+
+DOFS = np.array([4.0, 8.0, 16.0, np.inf])  # degrees of freedom that are tried
+MAX_ORDER = 4  # of the noise
+EXIT = 0.05  # probability of leaving a state at the start of a fit
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What is fixed in a fit: order of the noise, minimum dwell time, and whether scales are shared."""
+
+    order: int = 0
+    dwell: int = 2
+    shared: bool = True
+    sharp: bool = True  # levels change at once; otherwise they pass through the same filter as the noise
+
+    @property
+    def recalled(self) -> int:
+        """Steps after a change in which the state before matters."""
+        return self.order if self.sharp else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """The steps a fit sees: standardised values, (T, D), NaN where missing; where sequences begin and the total."""
+
+    y: FloatArray
+    offsets: IntArray
+
+    def unpredicted(self, coefficients: FloatArray) -> FloatArray:
+        """(T, D): y_t − Σ a_l y_{t−l}, NaN in rows where any of it is unknown.
+
+        So are the first rows of a sequence, as many for every order: likelihoods are of the same values.
+        """
+        z = self.y.copy()
+        for lag, a in enumerate(coefficients, 1):
+            z[lag:] -= a * self.y[:-lag]
+        for begin in self.offsets[:-1]:
+            z[begin : begin + MAX_ORDER] = np.nan
+        z[np.isnan(z).any(axis=1)] = np.nan
+        return z
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Parameters, their log likelihood, and the posterior share of each state."""
+
+    structure: Structure
+    level: FloatArray  # (K, D)
+    scale: FloatArray  # (K, D), of the innovations
+    coefficients: FloatArray  # (p, D)
+    dof: float
+    initial: FloatArray  # (K,)
+    exit: FloatArray  # (K,)
+    jump: FloatArray  # (K, K), rows sum to one
+    log_likelihood: float = -np.inf
+    steps: FloatArray | None = None  # (K,) expected steps
+    visits: FloatArray | None = None  # (K,) expected visits
+    exits: FloatArray | None = None
+
+    @property
+    def n_states(self) -> int:
+        return len(self.level)
+
+    def logs(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        with np.errstate(divide="ignore"):
+            return np.log(self.initial), np.log1p(-self.exit), np.log(self.exit[:, None] * self.jump)
+
+    def scores(self, series: Series) -> tuple[FloatArray, FloatArray]:
+        z = series.unpredicted(self.coefficients)
+        settled, change = kernels.scores(
+            z,
+            series.offsets,
+            self.level,
+            self.scale,
+            self.coefficients,
+            self.dof,
+            self.structure.dwell,
+            self.structure.recalled,
+        )
+        return settled, change
+
+    def path(self, series: Series) -> IntArray:
+        """(T,): the most probable path."""
+        settled, change = self.scores(series)
+        path: IntArray = kernels.decode(settled, change, series.offsets, *self.logs(), self.structure.dwell)
+        return path
+
+
+def start(series: Series, structure: Structure, path: IntArray, n_states: int) -> Fit:
+    """Parameters from a path."""
+    level = np.array([np.nanmean(series.y[path == k], axis=0) for k in range(n_states)])
+    within = series.y - level[path]
+    scale = np.sqrt(np.nanmean(within**2, axis=0)) + 1e-6
+    coefficients = np.zeros((structure.order, series.y.shape[1]))
+    return Fit(
+        structure,
+        level,
+        np.tile(scale, (n_states, 1)),
+        coefficients,
+        8.0,
+        np.full(n_states, 1 / n_states),
+        np.full(n_states, EXIT),
+        uniform(n_states),
+    )
+
+
+def uniform(n_states: int) -> FloatArray:
+    return np.asarray((1 - np.eye(n_states)) / max(n_states - 1, 1))
+
+
+def improve(series: Series, fit: Fit, iterations: int, tolerance: float = 0.1) -> Fit:
+    """Expectation–maximisation until the log likelihood gains less than `tolerance`."""
+    before = -np.inf
+    for i in range(iterations + 1):
+        settled, change = fit.scores(series)
+        total, weight, moves = kernels.smooth(settled, change, series.offsets, *fit.logs(), fit.structure.dwell)
+        done = i == iterations or (i > 3 and total - before < tolerance)
+        if done:
+            return _with_counts(fit, total, weight, moves)
+        before = total
+        fit = _maximise(series, fit, weight, moves)
+    return fit
+
+
+def _with_counts(fit: Fit, total: float, weight: FloatArray, moves: FloatArray) -> Fit:
+    entered, left = moves.sum(axis=(0, 1)), moves.sum(axis=(0, 2))
+    steps = weight.sum(axis=0) + entered * fit.structure.dwell
+    return replace(fit, log_likelihood=float(total), steps=steps, visits=entered + 1e-9, exits=left)
+
+
+def _maximise(series: Series, fit: Fit, weight: FloatArray, moves: FloatArray) -> Fit:
+    stays, counts = weight.sum(axis=0), moves.sum(axis=0)
+    initial = weight[series.offsets[:-1]].sum(axis=0) + 0.1
+    left = counts.sum(axis=1)
+    chance = (left + 0.1) / (stays + left + 1.0)
+    n = fit.n_states
+    jump = counts + 0.1 * uniform(n)
+    if n > 1:
+        jump /= jump.sum(axis=1, keepdims=True)
+    s = fit.structure
+    level, scale, coefficients, dof = kernels.maximise(
+        series.y,
+        series.unpredicted(fit.coefficients),
+        series.offsets,
+        weight,
+        moves,
+        fit.level,
+        fit.scale,
+        fit.coefficients,
+        fit.dof,
+        s.dwell,
+        s.recalled,
+        s.shared,
+        DOFS,
+    )
+    return replace(
+        fit,
+        level=level,
+        scale=scale,
+        coefficients=coefficients,
+        dof=float(dof),
+        initial=initial / initial.sum(),
+        exit=chance,
+        jump=jump,
+    )
+
+
+def merged(fit: Fit, first: int, second: int) -> Fit:
+    """The fit with two states made one, as a start."""
+    assert fit.steps is not None
+    keep = [k for k in range(fit.n_states) if k != second]
+    share = fit.steps[[first, second]] + 1e-9
+    share = share / share.sum()
+    level, scale, jump = fit.level.copy(), fit.scale.copy(), fit.jump.copy()
+    level[first] = share @ fit.level[[first, second]]
+    scale[first] = np.sqrt(share @ fit.scale[[first, second]] ** 2)
+    initial = fit.initial.copy()
+    initial[first] += initial[second]
+    exit = fit.exit.copy()
+    exit[first] = share @ fit.exit[[first, second]]
+    jump[:, first] += jump[:, second]
+    jump[first] = share @ fit.jump[[first, second]]
+    jump = jump[np.ix_(keep, keep)]
+    np.fill_diagonal(jump, 0.0)
+    n = len(keep)
+    jump = jump + 0.02 * uniform(n)
+    if n > 1:
+        jump /= jump.sum(axis=1, keepdims=True)
+    return replace(
+        fit, level=level[keep], scale=scale[keep], initial=initial[keep], exit=exit[keep], jump=jump, steps=None
+    )
+
+
+def restructured(fit: Fit, structure: Structure) -> Fit:
+    """The same levels as a start under another structure."""
+    order = structure.order
+    coefficients = np.zeros((order, fit.level.shape[1]))
+    kept = min(order, len(fit.coefficients))
+    coefficients[:kept] = fit.coefficients[:kept]
+    scale = fit.scale
+    if structure.shared:
+        scale = np.tile(np.exp(np.log(scale).mean(axis=0)), (fit.n_states, 1))
+    return replace(fit, structure=structure, coefficients=coefficients, scale=scale)

@@ -1,0 +1,219 @@
+"""The pilot: what a recording is made of, with reasons."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.pilot._alternatives import predictability, without_hum
+from ihmm.pilot._fit import Fit, Series, improve, restructured
+from ihmm.pilot._search import CAREFUL, SEPARATION, criterion, noise, reduce, search
+
+SEARCHED = 5000  # steps of the part in which structures are compared
+PIECES = 5  # that this part consists of, if it is cut out of a long sequence
+CHUNK = 20_000  # steps decoded at a time
+DYNAMICS = 0.05  # nats per value by which the columns predict each other, if the dynamics are what matters
+HEAVY = 12.0  # degrees of freedom below which tails are heavy
+LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
+COARSE = 2.5  # standard deviations between the levels around which hum is looked for
+BRIEF = 0.04  # nats per step by which single-step visits have to be better
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """The structure of a model for a recording, a path to start from, and why.
+
+    Attributes
+    ----------
+    family
+        ``"levels"``, or ``"autoregressive"`` if the columns follow dynamics of their own; the rest is about levels.
+    order, filtered
+        Memory of the noise. Levels pass through the same filter as the noise if `filtered`, else they change at once.
+    scale, tails
+        ``"shared"`` or ``"own"``; ``"normal"`` or ``"student-t"``.
+    min_dwell
+        Steps that a state lasts at least.
+    resolution
+        (D,): levels that differ by less, in units of the data, are not told apart.
+    states, n_states
+        (T,): the path; its number of states.
+    level, noise, innovation
+        (n_states, D): levels, standard deviations around them, and those of what the memory of the noise does not
+        predict, in units of the data.
+    reasons
+        Sentences.
+    """
+
+    family: str
+    order: int
+    filtered: bool
+    scale: str
+    tails: str
+    min_dwell: int
+    resolution: FloatArray
+    states: IntArray
+    level: FloatArray
+    noise: FloatArray
+    innovation: FloatArray
+    reasons: tuple[str, ...]
+
+    @property
+    def n_states(self) -> int:
+        return len(self.level)
+
+
+def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
+    """Look at real values, (T, D), NaN where missing; `offsets` has the first step of every sequence and the total."""
+    values = np.asarray(values, np.float64)
+    centre = np.nanmean(values, axis=0)
+    unit = np.nanstd(values, axis=0)
+    unit = np.where(unit > 0, unit, 1.0)
+    whole = Series((values - centre) / unit, np.asarray(offsets, np.int64))
+    part = _part(whole)
+    dynamics = _dynamics(part)
+    if dynamics is not None:
+        return _autoregressive(whole, unit, *dynamics)
+    fit, hum = _levels(part, np.random.default_rng(seed))
+    fit = _dwell(part, fit)
+    path = _without_short(_decode(whole, fit), whole.offsets, fit.structure.dwell)
+    used, path = np.unique(path, return_inverse=True)
+    fit = _select(fit, used)
+    spread = noise(whole, fit, path)
+    structure = fit.structure
+    return Pilot(
+        "levels",
+        structure.order,
+        structure.order > 0 and not structure.sharp,
+        "shared" if structure.shared else "own",
+        "student-t" if fit.dof < HEAVY else "normal",
+        structure.dwell,
+        SEPARATION * unit * np.sqrt(np.mean(spread**2, axis=0)),
+        path,
+        centre + unit * fit.level,
+        unit * spread,
+        unit * fit.scale,
+        tuple(_reasons(fit, hum)),
+    )
+
+
+def _levels(part: Series, rng: np.random.Generator) -> tuple[Fit, list[float]]:
+    """The best fit, and the periods of the hum if it is better with the hum taken out."""
+    fit = search(part, rng)
+    coarse = reduce(part, fit, COARSE)
+    quiet, periods = without_hum(part, coarse.level[coarse.path(part)])
+    if periods:
+        other = search(quiet, rng)
+        if criterion(other) - LINE * len(periods) * np.log(len(part.y)) > criterion(fit):
+            return other, periods
+    return fit, []
+
+
+def _dwell(series: Series, fit: Fit) -> Fit:
+    """The fit, or the same levels with visits of a single step if these are clearly better."""
+    if fit.n_states == 1 or fit.structure.recalled > 1:
+        return fit
+    brief = improve(series, restructured(fit, replace(fit.structure, dwell=1)), CAREFUL)
+    gain = (brief.log_likelihood - fit.log_likelihood) / len(series.y)
+    return reduce(series, brief) if gain > BRIEF else fit
+
+
+def _part(series: Series) -> Series:
+    """At most `SEARCHED` steps: some of the sequences, or pieces of a single long one."""
+    lengths = np.diff(series.offsets)
+    if lengths.sum() <= SEARCHED:
+        return series
+    if len(lengths) > 2 * PIECES:
+        wanted = max(int(len(lengths) * SEARCHED / lengths.sum()), PIECES)
+        chosen = np.unique(np.linspace(0, len(lengths) - 1, wanted).round().astype(int))
+        bounds = [(series.offsets[i], min(series.offsets[i + 1], series.offsets[i] + SEARCHED)) for i in chosen]
+    else:
+        size = SEARCHED // PIECES if len(lengths) > 1 else SEARCHED
+        bounds = []
+        for begin, end in pairwise(series.offsets):
+            share = max(int(SEARCHED * (end - begin) / lengths.sum()), min(size, end - begin))
+            first = begin + (end - begin - share) // 2
+            bounds.append((first, first + share))
+    y = np.concatenate([series.y[begin:end] for begin, end in bounds])
+    return Series(y, np.concatenate([[0], np.cumsum([end - begin for begin, end in bounds])]).astype(np.int64))
+
+
+def _decode(series: Series, fit: Fit) -> IntArray:
+    """The most probable path, chunk by chunk."""
+    path = np.empty(len(series.y), np.int64)
+    for begin, end in pairwise(series.offsets):
+        for first in range(begin, end, CHUNK):
+            last = min(first + CHUNK, end)
+            path[first:last] = fit.path(Series(series.y[first:last], np.array([0, last - first])))
+    return path
+
+
+def _without_short(path: IntArray, offsets: IntArray, dwell: int) -> IntArray:
+    """The path without visits that are too short, which there may be where chunks meet."""
+    path = path.copy()
+    for begin, end in pairwise(offsets):
+        changes = [begin, *(np.flatnonzero(np.diff(path[begin:end])) + 1 + begin), end]
+        for first, last in pairwise(changes[:-1]):
+            if last - first < dwell:
+                path[first:last] = path[first - 1] if first > begin else path[last]
+    return path
+
+
+def _select(fit: Fit, states: IntArray) -> Fit:
+    return replace(fit, level=fit.level[states], scale=fit.scale[states])
+
+
+def _dynamics(series: Series) -> tuple[int, float] | None:
+    """The order of an autoregression across columns and its advantage, in nats per value, if that is large."""
+    if series.y.shape[1] == 1:
+        return None
+    alone = max(predictability(series, order, across=False) for order in (1, 2, 4))
+    across = predictability(series, 1, across=True), predictability(series, 2, across=True)
+    gain = (max(across) - alone) / series.y.size
+    return (1, gain) if gain > DYNAMICS else None
+
+
+def _autoregressive(series: Series, unit: FloatArray, order: int, gain: float) -> Pilot:
+    columns = series.y.shape[1]
+    reason = (
+        f"The columns predict each other's next values, by {gain:.2f} nats per value more than each its own: what the "
+        "states have is dynamics, not levels."
+    )
+    nothing = np.zeros((1, columns))
+    path = np.zeros(len(series.y), np.int64)
+    return Pilot(
+        "autoregressive", order, False, "own", "normal", 1, 0 * unit, path, nothing, nothing, nothing, (reason,)
+    )
+
+
+def _reasons(fit: Fit, hum: list[float]) -> list[str]:
+    structure = fit.structure
+    memory = ", ".join(f"{a:.2f}" for a in fit.coefficients.mean(axis=1))
+    if structure.order == 0:
+        reasons = ["The noise is white: values around their level do not depend on the values before."]
+    elif structure.sharp:
+        reasons = [
+            f"The noise has a memory of {structure.order} step(s) (coefficients {memory}), and levels change at once."
+        ]
+    else:
+        reasons = [
+            f"The recording was filtered: levels and noise have the same memory of {structure.order} step(s) "
+            f"(coefficients {memory}), and changes of level take a few steps."
+        ]
+    if fit.n_states > 1:
+        ratio = np.max(fit.scale.max(axis=0) / fit.scale.min(axis=0))
+        own = f"The noise differs between states, by a factor of up to {ratio:.1f}."
+        reasons.append("The noise has the same scale in all states." if structure.shared else own)
+        reasons.append(
+            "A state lasts at least 2 steps: values on the way from one level to another are not states."
+            if structure.dwell > 1
+            else "There are visits of a single step."
+        )
+    if fit.dof < HEAVY:
+        reasons.append(
+            f"There are outliers: the tails are those of a Student t with about {fit.dof:.0f} degrees of freedom."
+        )
+    if hum:
+        periods = ", ".join(f"{period:.1f}" for period in hum)
+        reasons.append(f"There is hum, with a period of {periods} steps; it is no reason for further levels.")
+    return reasons

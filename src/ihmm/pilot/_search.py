@@ -1,0 +1,183 @@
+"""The search for the structure and the number of states with the best penalised likelihood."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ihmm._typing import FloatArray, IntArray
+from ihmm.pilot._fit import Fit, Series, Structure, improve, merged, restructured, start
+
+FEW, MANY = 8, 16  # states a search starts from; the larger number if the smaller one is nearly used up
+QUICK, CAREFUL = 8, 30  # iterations
+SEPARATION = 1.5  # standard deviations of the noise by which levels differ at least
+MARGIN = 3.0  # nats that a state, or a structure, has to gain beyond the penalty
+VISITS, STEPS = 2.5, 25  # a state has this many visits or this many steps
+BASE = Structure(order=2, sharp=False, shared=False)
+STRUCTURES = tuple(
+    Structure(order, 2, shared, sharp)
+    for shared in (True, False)
+    for order, sharp in ((0, True), (1, True), (2, True), (1, False), (2, False), (4, False))
+)
+
+
+def search(series: Series, rng: np.random.Generator) -> Fit:
+    """The best fit over structures and numbers of states."""
+    paths: dict[int, IntArray] = {}
+    structure, tried = BASE, []
+    found = None
+    for _ in range(3):
+        found = _best_number(series, structure, rng, paths)
+        tried.append(structure)
+        fewer = reduce(series, found)
+        candidates = [found, fewer] if fewer.n_states < found.n_states < FEW else [fewer]
+        fits = [improve(series, restructured(fit, other), QUICK) for other in STRUCTURES for fit in candidates]
+        best = max(fits, key=criterion)
+        if best.structure in tried:
+            break
+        structure = best.structure
+    assert found is not None
+    return reduce(series, improve(series, found, CAREFUL))
+
+
+def criterion(fit: Fit) -> float:
+    """Log likelihood minus half of log n for each parameter, n being the number of steps or changes that inform it."""
+    assert fit.steps is not None
+    assert fit.exits is not None
+    columns, total = fit.level.shape[1], np.log(fit.steps.sum())
+    per_state = np.log(np.maximum(fit.steps, 2.0)).sum() * columns
+    shared = (fit.structure.order + fit.structure.shared) * columns + np.isfinite(fit.dof)
+    own = per_state if fit.structure.shared else 2 * per_state
+    rows = (fit.n_states - 1) * np.log(np.maximum(fit.exits, 2.0)).sum()
+    return float(fit.log_likelihood - 0.5 * (own + shared * total + rows))
+
+
+def _best_number(series: Series, structure: Structure, rng: np.random.Generator, paths: dict[int, IntArray]) -> Fit:
+    for n_states in (FEW, MANY):
+        if n_states not in paths:
+            paths[n_states] = _clusters(series, n_states, rng)
+        path = paths[n_states]
+        fit = improve(
+            series, start(series, structure, path, int(path.max()) + 1), QUICK if n_states > FEW else 2 * QUICK
+        )
+        fits = list(_downwards(series, fit))
+        values = np.array([criterion(fit) for fit in fits])
+        # the fewest states within the margin
+        best = fits[int(np.flatnonzero(values >= values.max() - MARGIN)[-1])]
+        if best.n_states < FEW - 1:
+            break
+    return best
+
+
+def _downwards(series: Series, fit: Fit) -> Iterator[Fit]:
+    """The fit, and fits with one state fewer each, down to one: states are merged that are missed least."""
+    yield fit
+    while fit.n_states > 1:
+        loss = _loss(fit)
+        many = fit.n_states > FEW
+        choices = np.argsort(loss, axis=None)[: 2 if fit.n_states > 2 and not many else 1]
+        pairs = [np.unravel_index(i, loss.shape) for i in choices]
+        tried = [improve(series, merged(fit, int(a), int(b)), QUICK // 2 if many else QUICK, 0.5) for a, b in pairs]
+        fit = max(tried, key=lambda one: one.log_likelihood)
+        yield fit
+
+
+def _loss(fit: Fit) -> FloatArray:
+    """(K, K), infinite on and above the diagonal: about how many nats are lost if two states become one."""
+    assert fit.steps is not None
+    n, whole = fit.steps + 1e-9, 1 - fit.coefficients.sum(axis=0)
+    out = np.full((fit.n_states, fit.n_states), np.inf)
+    for a in range(fit.n_states):
+        for b in range(a):
+            pooled = (n[a] * fit.scale[a] ** 2 + n[b] * fit.scale[b] ** 2) / (n[a] + n[b])
+            between = n[a] * n[b] / (n[a] + n[b]) * ((fit.level[a] - fit.level[b]) * whole) ** 2 / pooled
+            within = 0.5 * (n[a] * np.log(pooled / fit.scale[a] ** 2) + n[b] * np.log(pooled / fit.scale[b] ** 2))
+            out[a, b] = (0.5 * between + within).sum()
+    return out
+
+
+def reduce(series: Series, fit: Fit, separation: float = SEPARATION) -> Fit:
+    """The fit without states that no one would tell apart, or that are hardly ever visited."""
+    while fit.n_states > 1:
+        near = nearness(series, fit)
+        pair = np.unravel_index(int(np.argmin(near)), near.shape)
+        if near[pair] < separation:
+            fit = improve(series, merged(fit, int(pair[0]), int(pair[1])), CAREFUL)
+            continue
+        rare = _rare(fit)
+        if rare is None:
+            break
+        near = np.minimum(near, near.T)
+        fit = improve(series, merged(fit, int(np.argmin(near[rare])), rare), CAREFUL)
+    return fit
+
+
+def _rare(fit: Fit) -> int | None:
+    """A state with too few visits and steps, or whose visits hardly last longer than they must: a change on its way."""
+    assert fit.steps is not None
+    assert fit.visits is not None
+    dwell = fit.structure.dwell
+    rare = (fit.visits < VISITS) & (fit.steps < max(STEPS, 5 * dwell))
+    passing = (fit.steps / np.maximum(fit.visits, 1.0) < 1.4 * dwell) & (dwell > 1)
+    weak = np.flatnonzero(rare | passing)
+    return int(weak[np.argmin(fit.steps[weak])]) if weak.size else None
+
+
+def nearness(series: Series, fit: Fit) -> FloatArray:
+    """(K, K), infinite on and above the diagonal: how far apart the values of two states are, in standard deviations.
+
+    For states of equal spread, the difference of their levels in units of it. In general the same function of the
+    overlap (Bhattacharyya coefficient) of two normal laws; differences in many columns count for less than their sum.
+    """
+    path = fit.path(series)
+    columns = series.y.shape[1]
+    spread = noise(series, fit, path)
+    out = np.full((fit.n_states, fit.n_states), np.inf)
+    for a in range(fit.n_states):
+        for b in range(a):
+            mean = 0.5 * (spread[a] ** 2 + spread[b] ** 2)
+            square = (fit.level[a] - fit.level[b]) ** 2 / mean + 4 * np.log(mean / (spread[a] * spread[b]))
+            out[a, b] = np.sqrt(square.sum()) / columns**0.25
+    return out
+
+
+def noise(series: Series, fit: Fit, path: IntArray) -> FloatArray:
+    """(K, D): spread of the values of each state around its level; one for all if scales are shared."""
+    away = series.y - fit.level[path]
+    everywhere = np.sqrt(np.nanmean(np.clip(away, *_robust_range(away)) ** 2, axis=0)) + 1e-9
+    out = np.tile(everywhere, (fit.n_states, 1))
+    if not fit.structure.shared:
+        for k in range(fit.n_states):
+            here = away[path == k]
+            if len(here) > 1:
+                out[k] = np.sqrt(np.nanmean(np.clip(here, *_robust_range(here)) ** 2, axis=0)) + 1e-9
+    return out
+
+
+def _robust_range(away: FloatArray) -> tuple[FloatArray, FloatArray]:
+    middle = 3 * 1.4826 * np.nanmedian(np.abs(away), axis=0)
+    return -middle, middle
+
+
+def _clusters(series: Series, n_states: int, rng: np.random.Generator, restarts: int = 3) -> IntArray:
+    """(T,): clusters of the values after a running median of three, by k-means."""
+    y = np.where(np.isnan(series.y), 0.0, series.y)
+    smooth = y.copy()
+    smooth[1:-1] = np.median(np.stack([y[:-2], y[1:-1], y[2:]]), axis=0)
+    for begin in series.offsets[1:-1]:
+        smooth[begin - 1 : begin + 1] = y[begin - 1 : begin + 1]
+    best, least = np.zeros(len(y), np.int64), np.inf
+    for _ in range(restarts):
+        centres = smooth[[rng.integers(len(smooth))]]
+        for _ in range(n_states - 1):
+            far = np.square(smooth[:, None] - centres).sum(axis=2).min(axis=1)
+            if far.sum() == 0:
+                break
+            centres = np.vstack([centres, smooth[rng.choice(len(smooth), p=far / far.sum())]])
+        for _ in range(20):
+            far = np.square(smooth[:, None] - centres).sum(axis=2)
+            path = far.argmin(axis=1)
+            centres = np.array([smooth[path == k].mean(axis=0) for k in np.unique(path)])
+        total = far.min(axis=1).sum()
+        if total < least:
+            best, least = path, total
+    return np.unique(best, return_inverse=True)[1]

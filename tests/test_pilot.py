@@ -1,0 +1,89 @@
+"""The first look at a recording: what it finds in recordings whose truth is known."""
+
+import numpy as np
+import pytest
+
+import ihmm
+from ihmm.choice import choose_model
+from ihmm.datasets import PANEL, fret, patch_clamp, steady
+from ihmm.pilot import pilot
+from ihmm.pilot._fit import Series, Structure, improve, start
+from ihmm.pilot._search import reduce
+
+
+def look(recording):
+    values = np.concatenate([np.reshape(part, (len(part), -1)) for part in recording.series])
+    return pilot(values, np.concatenate([[0], np.cumsum([len(part) for part in recording.series])]))
+
+
+def test_blurred_frames_are_no_levels():
+    found = look(fret(length=600, dwell=15.0))
+    assert found.n_states == 2
+    assert found.min_dwell == 2
+    np.testing.assert_allclose(np.sort(found.level[:, 0]), [0.25, 0.75], atol=0.03)
+
+
+def test_a_filter_is_recognised():
+    found = look(patch_clamp(length=3000, seed=1))
+    assert (found.n_states, found.filtered) == (2, True)
+    assert any("filtered" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize("kind", ["white", "memory", "tails", "hum"])
+def test_noise_alone_is_one_level(kind):
+    assert look(steady(kind, length=800)).n_states == 1
+
+
+def test_visits_of_single_steps_are_believed_if_there_are_many():
+    recording = ihmm.datasets.four_state(length=1500)
+    found = pilot(recording.y[:, None], np.array([0, 1500]))
+    assert (found.n_states, found.min_dwell) == (4, 1)
+
+
+@pytest.mark.parametrize("length", [2, 3, 5, 30])
+def test_a_recording_may_be_very_short(length):
+    found = pilot(np.arange(float(length))[:, None], np.array([0, length]))
+    assert len(found.states) == length
+
+
+def test_constant_and_missing_values_do_no_harm():
+    values = np.column_stack([np.full(300, 4.0), np.repeat([0.0, 5.0, 0.0], 100)])
+    values[:, 1] += 0.1 * np.random.default_rng(0).standard_normal(300)
+    values[40:50] = np.nan
+    found = pilot(values, np.array([0, 300]))
+    assert found.n_states == 2
+
+
+def test_each_iteration_gains_likelihood():
+    rng = np.random.default_rng(3)
+    y = np.repeat(rng.standard_normal(30) * 2, 20)[:, None] + rng.standard_normal((600, 1))
+    series = Series(y, np.array([0, 250, 600]))
+    for structure in (Structure(2, 2, shared=False), Structure(2, 2, sharp=False)):
+        fit, before = start(series, structure, (y[:, 0] > 0).astype(int), 2), -np.inf
+        for _ in range(8):
+            fit = improve(series, fit, 1)
+            assert fit.log_likelihood > before - 1.0  # pseudo-counts and the grid of ν cost a little
+            before = fit.log_likelihood
+
+
+def test_levels_closer_than_the_separation_become_one():
+    rng = np.random.default_rng(4)
+    path = np.repeat(np.arange(30) % 3, 40)
+    series = Series((np.array([0.0, 0.8, 6.0])[path] + rng.standard_normal(1200))[:, None], np.array([0, 1200]))
+    fit = improve(series, start(series, Structure(), path, 3), 20)
+    assert reduce(series, fit).n_states == 2
+
+
+def test_what_is_given_is_not_chosen():
+    recording = fret(length=400)
+    values, lengths = recording.series[0][:, None], np.array([400])
+    assert choose_model(values, lengths, min_dwell=5).model.duration.minimum == 5
+    assert choose_model(values, lengths, resolution=0.3).resolution == 0.3
+    assert isinstance(choose_model(values, lengths, "student-t").model.emission, ihmm.StudentT)
+    assert choose_model(values, lengths, sticky=False).model.duration is None
+    assert choose_model(values, lengths, sampler=ihmm.Beam()).model.duration is None
+
+
+def test_switching_dynamics_are_told_from_levels():
+    variant = next(variant for variant in PANEL if variant.kind == "oscillators")
+    assert look(variant.recording()).family == "autoregressive"
