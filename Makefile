@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 PYTEST := $(BIN)/pytest --quiet -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test bounds lint format docs paper bench peers coverage clean
+.PHONY: help demo check test fuzz bounds lint format docs paper bench peers coverage clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,6 +13,8 @@ help:  ## List the targets
 demo: $(VENV)/.demo  ## Run the demonstration
 	@$(BIN)/ihmm demo
 
+# Two tiers: `check` is for every change and should stay under 2 minutes on two idle cores with compiled kernels in the
+# cache, `test` is everything and should stay under 12. CONTRIBUTING.md says what belongs where.
 check: lint  ## Check style, types and imports, then run the fast tests
 	@$(PYTEST) -m "not law and not slow and not cluster"
 
@@ -20,12 +22,18 @@ test: lint  ## Check style, types and imports, then run every test
 	@$(PYTEST) --durations=20
 	@$(MAKE) --no-print-directory bounds
 
-# Compiled code does not check array bounds by default; here it does. Statistical tests are left out: they repeat the
-# same kernel calls many thousand times. Long series and very many states, where arrays grow, stay in.
+# Compiled code does not check array bounds by default; here it does. Everything has to be compiled again, which is most
+# of the time, so these are the tests of kernels on small inputs and the extreme inputs, where arrays grow, of one family.
+# The kernels of all families are checked uncompiled, by tests/kernels/test_parity.py.
 bounds: $(VENV)/.dev  ## Run the tests of kernels and extreme inputs with array bounds checks
 	@echo "Running the kernel tests with array bounds checks"
-	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(PYTEST) -m "not law" \
+	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(PYTEST) -m "bounds and not law" \
 		tests/test_extremes.py tests/kernels
+
+# The number of examples of each of the tests.
+FUZZ ?= 20000
+fuzz: $(VENV)/.dev  ## Try random input of every kind, for hours
+	@IHMM_FUZZ=$(FUZZ) $(PYTEST) tests/test_fuzz.py
 
 lint: $(VENV)/.dev  ## Check style, types and imports
 	@$(BIN)/ruff check --quiet
@@ -50,6 +58,7 @@ bench: $(VENV)/.dev  ## Time the samplers
 	@$(BIN)/python benchmarks/samplers.py
 	@$(BIN)/python benchmarks/emissions.py
 	@$(BIN)/python benchmarks/scale.py
+	@$(BIN)/python benchmarks/predictions.py
 
 # Other libraries are installed in build/peers, each in its own environment; delete the folder to get newer versions.
 peers: $(VENV)/.dev  ## Compare with other libraries and write the page with the results

@@ -121,10 +121,10 @@ class Counted:
 def tasks() -> dict[str, Callable[[], Callable[[], object]]]:
     """The tasks by name: each function prepares the data and returns the task."""
     return {
-        "particle Gibbs": partial(step, ihmm.ParticleGibbs(10)),
-        "particle Gibbs, N = 50": partial(step, ihmm.ParticleGibbs(50)),
-        "particle Gibbs, 64 states": partial(step, ihmm.ParticleGibbs(10), 64),
-        "particle Gibbs, prior proposal": partial(step, ihmm.ParticleGibbs(10, proposal="prior")),
+        "particle Gibbs": partial(step, ihmm.ParticleGibbs()),
+        "particle Gibbs, 64 states": partial(step, ihmm.ParticleGibbs(), 64),
+        "particle Gibbs, prior proposal": partial(step, ihmm.ParticleGibbs(proposal="prior")),
+        "particle Gibbs, multinomial": partial(step, ihmm.ParticleGibbs(10, resampling="multinomial")),
         "beam": partial(step, ihmm.Beam()),
         "blocked": partial(step, ihmm.Blocked(), prior=ihmm.FinitePrior(12)),
         "direct assignment": partial(step, ihmm.DirectAssignment()),
@@ -146,13 +146,13 @@ def step(sampler: Sampler, n_states: int = 8, prior: ihmm.FinitePrior | None = N
 
 def move(how: Move) -> Callable[[], object]:
     model, data, draw = settled(8, 1000)
-    path, _ = ihmm.ParticleGibbs(10).resample_states(np.random.default_rng(1), data, model, draw)
+    path, _ = ihmm.ParticleGibbs().resample_states(np.random.default_rng(1), data, model, draw)
     return lambda: how.apply(np.random.default_rng(1), data, model, path, draw.hyper)
 
 
 def rest() -> Callable[[], object]:
     model, data, draw = settled(8, 1000)
-    path, _ = ihmm.ParticleGibbs(10).resample_states(np.random.default_rng(1), data, model, draw)
+    path, _ = ihmm.ParticleGibbs().resample_states(np.random.default_rng(1), data, model, draw)
     return lambda: resample_globals(np.random.default_rng(1), data, model, path, draw.hyper)
 
 

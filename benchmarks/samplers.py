@@ -26,8 +26,10 @@ from ihmm.samplers.beam import Messages, draw_slices, empty_messages, is_wide
 
 FROM = (4, 32, 64)  # smallest K of each fit of an exponent
 SAMPLERS: dict[str, Sampler] = {
-    "particle Gibbs": ihmm.ParticleGibbs(10),
-    "particle Gibbs, prior": ihmm.ParticleGibbs(10, "prior"),
+    "particle Gibbs": ihmm.ParticleGibbs(),
+    "particle Gibbs, prior": ihmm.ParticleGibbs(proposal="prior"),
+    "particle Gibbs of T15": ihmm.ParticleGibbs(10, resampling="multinomial"),
+    "particle Gibbs of T15, prior": ihmm.ParticleGibbs(10, "prior", resampling="multinomial"),
     "beam": ihmm.Beam(),
     "direct assignment": ihmm.DirectAssignment(),
     "blocked": ihmm.Blocked(),

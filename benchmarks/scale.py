@@ -48,7 +48,7 @@ def main() -> None:
 
 def long_series(steps: int) -> None:
     """One sequence, short and long: the time per time step should not increase."""
-    print(f"A sweep over one sequence, {STATES} states, N = 10")
+    print(f"A sweep over one sequence, {STATES} states, N = 50")
     short, long = (prepare([size], STATES) for size in (10_000, steps))
     times = in_turns(3, *(partial(one_sweep, *case) for case in (short, long)), clock=time.process_time)
     for size, seconds in zip((10_000, steps), times, strict=True):
@@ -65,7 +65,7 @@ def growth() -> None:
     """Slopes of log time against log size: 1 is linear."""
     print("\nGrowth of one sweep: slope of log time in log size (1 is linear), and ms")
 
-    def ms(lengths: list[int], n_states: int = STATES, n_particles: int = 10) -> float:
+    def ms(lengths: list[int], n_states: int = STATES, n_particles: int = 50) -> float:
         case = prepare(lengths, n_states)
         return 1e3 * in_turns(9, partial(one_sweep, *case, n_particles), clock=time.process_time)[0]
 
@@ -77,7 +77,7 @@ def growth() -> None:
 
 def teams(n_sequences: int, length: int) -> None:
     """The same chain on one thread, two threads, and two processes of a Dask cluster; then blocks."""
-    print(f"\nA sweep over {n_sequences} sequences of {length} steps, {STATES} states, N = 10")
+    print(f"\nA sweep over {n_sequences} sequences of {length} steps, {STATES} states, N = 50")
     problem = prepare([length] * n_sequences, STATES)
     compare(problem, {"2 threads": (Threads(2), False)}, SPEED_UP)
     with dask_workers(2) as client:
@@ -241,7 +241,7 @@ def prepare(lengths: list[int], n_states: int, n_columns: int = 1) -> tuple[Mode
 
 
 def one_sweep(
-    model: Model, data: Data, draw: Draw, n_particles: int = 10, sampler: ihmm.ParticleGibbs | None = None
+    model: Model, data: Data, draw: Draw, n_particles: int = 50, sampler: ihmm.ParticleGibbs | None = None
 ) -> None:
     sweep(np.random.default_rng(2), data, model, draw, sampler or ihmm.ParticleGibbs(n_particles))
 

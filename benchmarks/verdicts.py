@@ -31,12 +31,9 @@ def normal(rng: np.random.Generator, steps: int = STEPS) -> tuple[ihmm.Model, np
     return default_model(y := 4.0 * states + rng.normal(size=steps)), y
 
 
-def two_kinetic_states(rng: np.random.Generator) -> tuple[ihmm.Model, np.ndarray]:
-    rows = np.array([[0.98, 0.0, 0.02], [0.0, 0.6, 0.4], [0.05, 0.25, 0.7]])
-    states = np.zeros(2 * STEPS, np.int64)
-    for t in range(1, len(states)):
-        states[t] = rng.choice(3, p=rows[states[t - 1]])
-    return default_model(y := np.array([0.0, 0.0, 4.0])[states] + rng.normal(size=len(states))), y
+def outliers(rng: np.random.Generator) -> tuple[ihmm.Model, np.ndarray]:
+    y = 6.0 * simulate(rng, 2) + rng.standard_t(4, size=STEPS)
+    return default_model(y, "student-t"), y
 
 
 def counts(rng: np.random.Generator) -> tuple[ihmm.Model, np.ndarray]:
@@ -59,7 +56,7 @@ def default_model(y: np.ndarray, emission: str = "normal") -> ihmm.Model:
 
 KINDS: tuple[Callable[[np.random.Generator], tuple[ihmm.Model, np.ndarray]], ...] = (
     normal,
-    two_kinetic_states,
+    outliers,
     counts,
     columns,
     one_level,

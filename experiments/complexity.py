@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 import ihmm
 from benchmarks.samplers import known_states, median_ms
 from experiments import style
+from experiments.chains import PaperGibbs
 from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
 from ihmm._typing import FloatArray
@@ -14,6 +15,7 @@ TITLE = "Complexity: time per sweep against K, N and T"
 SAMPLERS = {
     "posterior": ("posterior", "#0072B2"),
     "prior": ("prior", "#56B4E9"),
+    "systematic": ("systematic", "#332288"),
     "beam": ("beam", "#D55E00"),
     "blocked": ("blocked", "#8A8A8A"),
 }
@@ -31,7 +33,7 @@ def jobs(settings: Settings) -> list[Job]:
         )
         for axis, sizes in _sizes(settings).items()
         for name in SAMPLERS
-        if axis != "n" or name in ("posterior", "prior")
+        if axis != "n" or name not in ("beam", "blocked")
     ]
 
 
@@ -45,8 +47,9 @@ def grow(axis: str, name: str, sizes: tuple[int, ...], repeats: int) -> Result:
     for size in sizes:
         usual = USUAL | {axis: size}
         sampler = {
-            "posterior": ihmm.ParticleGibbs(usual["n"]),
-            "prior": ihmm.ParticleGibbs(usual["n"], "prior"),
+            "posterior": PaperGibbs(usual["n"]),
+            "prior": PaperGibbs(usual["n"], "prior"),
+            "systematic": ihmm.ParticleGibbs(usual["n"]),
             "beam": ihmm.Beam(),
             "blocked": ihmm.Blocked(),
         }[name]

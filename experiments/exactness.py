@@ -1,11 +1,13 @@
 """The effect of exactness: the paper's literal proposal and ours, where the posterior is known, and on data."""
 
+from functools import partial
+
 import numpy as np
 from matplotlib.figure import Figure
 
 import ihmm
 from experiments import four_state, style
-from experiments.chains import CONTENDERS, SHOWN, LiteralParticleGibbs, of, recording_of, stack
+from experiments.chains import CONTENDERS, SHOWN, LiteralParticleGibbs, PaperGibbs, of, recording_of, stack
 from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
 from ihmm.gibbs import initial_draw, sweep
@@ -13,7 +15,7 @@ from ihmm.gibbs import initial_draw, sweep
 TITLE = "The effect of exactness: T15's proposal to the letter"
 MODEL = ihmm.Model(ihmm.NormalMean(noise=0.5, mean=0.0, scale=3.0), ihmm.HDPPrior(1.0, 3.0))
 SERIES = (-1.0, -0.6, 0.2, 0.7, 1.1)
-SAMPLERS = {"exact": ihmm.ParticleGibbs, "literal": LiteralParticleGibbs}
+SAMPLERS = {"exact": PaperGibbs, "literal": partial(LiteralParticleGibbs, resampling="multinomial")}
 PARTICLES = (2, 10)
 BATCHES = 50
 

@@ -23,7 +23,7 @@ from ihmm.plots._axes import HEAT
 TITLE = "Fig. 2 and 3: four states, from K = 10"
 DATA, INIT = "four_state", 10
 PAPER = ("pg", "pg_sticky", "beam", "gibbs")
-OURS = ("moves", "moves_sticky", "literal")
+OURS = ("systematic", "moves", "moves_sticky", "literal")
 LONG = ("pg", "pg_sticky", "beam")  # run for longer
 
 
@@ -76,7 +76,7 @@ def figures(results: Results, settings: Settings) -> dict[str, Figure]:
 def _traces(results: Results) -> Figure:
     figure, axes = style.panels(1, 2, 3.0)
     truth = recording_of(DATA)
-    draw_traces(axes[0], results, DATA, (*PAPER, "moves"), INIT)
+    draw_traces(axes[0], results, DATA, (*PAPER, "systematic", "moves"), INIT)
     axes[0, 0].set_title("Active states")
     axes[0, 1].set_title("Joint log-likelihood")
     style.truth_line(axes[0, 0], len(truth.means))

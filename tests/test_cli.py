@@ -1,8 +1,10 @@
 """The command line: output, files, exit codes and error messages."""
 
+import errno
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,10 +66,12 @@ def test_fit_prints_a_summary_and_writes_all_files(folder):
     result = fit("--out", "runs/x")
     assert result.stderr == ""
     posterior = ihmm.Posterior.load("runs/x")
+    assert result.stdout.startswith(repr(posterior.levels()))
     assert repr(posterior.summary()) in result.stdout
     assert "Files in runs/x: " in result.stdout
     table = pd.read_csv("runs/x/segmentation.csv")
-    assert list(table) == ["sequence", "row", "state", "probability"]
+    assert list(table) == ["sequence", "row", "level", "level_probability", "state", "probability"]
+    np.testing.assert_array_equal(table["level"], posterior.levels().segmentation)
     np.testing.assert_array_equal(table["state"], posterior.summary().states)
     assert table["row"].tolist() == list(range(1, 301))
     assert table["probability"].between(0, 1).all()
@@ -76,7 +80,16 @@ def test_fit_prints_a_summary_and_writes_all_files(folder):
 
 
 def test_fit_prints_the_convergence_check():
-    assert "too few to diagnose" in fit().stdout
+    result = fit("--out", "runs/x")
+    assert "too few to diagnose" in result.stdout
+    assert "→ Next: ihmm resume runs/x --draws" in result.stdout
+
+
+def test_the_resolution_is_stored_and_used():
+    summary = json.loads(fit("--resolution", "1e9", "--json", "--out", "x").stdout)
+    assert summary["n_levels"] == 1
+    assert summary["resolution"] == 1e9
+    assert "--resolution must be positive, got -1" in error_of("fit", "trace.csv", "--resolution", -1)
 
 
 def test_model_and_draws_are_the_same_as_in_python():
@@ -403,8 +416,8 @@ def test_internal_errors_are_one_line_and_debug_adds_the_traceback(monkeypatch):
     def fail(*_, **__):
         raise ValueError("expected 1\ngot 2")
 
+    monkeypatch.setattr("ihmm.sample", fail)  # first, as it is looked up in the other
     monkeypatch.setattr("ihmm.chain.sample", fail)
-    monkeypatch.setattr("ihmm.sample", fail)
     args = ("fit", "trace.csv", "--column", "current", *SHORT)
     result = run(*args, code=1)
     assert (
@@ -419,6 +432,7 @@ def test_internal_errors_are_one_line_and_debug_adds_the_traceback(monkeypatch):
 # Processes
 
 
+@pytest.mark.slow
 def test_output_and_errors_go_to_different_streams():
     done = ihmm_process("fit", "trace.csv", "--column", "current", *SHORT, "--json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -428,6 +442,7 @@ def test_output_and_errors_go_to_different_streams():
     assert done.stderr == "Error: trace.csv has no column nothing; its columns are time, current\n"
 
 
+@pytest.mark.slow
 def test_fit_works_on_an_ascii_terminal():
     done = ihmm_process(
         "fit", "trace.csv", "--column", "current", *SHORT, env=os.environ | {"PYTHONIOENCODING": "ascii"}
@@ -515,3 +530,142 @@ def test_progress_is_shown_on_a_terminal_only():
     assert "300 rows of current; Normal emission" in output
     assert "chain 1" in output
     assert stderr_of("--quiet") == ""
+
+
+# Files, devices, names and signals
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("template")
+    pd.DataFrame({"id": ["=1+1"] * 100 + ["-5"] * 200, "current": RECORDING.y}).to_csv(folder / "ids.csv", index=False)
+    run("fit", folder / "ids.csv", "--column", "current", "--id", "id", *SHORT, "--out", folder / "x")
+    return folder / "x"
+
+
+@pytest.fixture
+def made(template, folder):
+    """A run in the folder x."""
+    return Path(shutil.copytree(template, folder / "x"))
+
+
+def test_ids_do_not_become_formulas_of_a_spreadsheet(made):
+    assert pd.read_csv("x/segmentation.csv")["sequence"].unique().tolist() == ["'=1+1", "-5"]
+
+
+@pytest.mark.parametrize("name", ["settings.toml", "provenance.json"])
+@pytest.mark.parametrize("change", ["edit", "cut"])
+def test_a_changed_or_cut_file_of_a_run_is_named(made, name, change):
+    text = (made / name).read_text()
+    (made / name).write_text(text.replace("current", "currant") if change == "edit" else text[: len(text) // 2])
+    assert f"x/{name}" in error_of("predict", "x", "trace.csv", "--id", "time")
+    assert f"x/{name}" in error_of("resume", "x", "--draws", "30")
+    if name == "provenance.json":
+        assert f"x/{name}" in error_of("info", "x")
+
+
+def test_files_without_a_digest_are_read_as_before(made):
+    record = json.loads((made / "provenance.json").read_text())
+    record.pop("sha256")
+    (made / "provenance.json").write_text(json.dumps(record))
+    lines = (made / "settings.toml").read_text().splitlines(keepends=True)
+    (made / "settings.toml").write_text("".join(line for line in lines if "SHA-256" not in line))
+    run("info", "x")
+    run("predict", "x", "trace.csv", "--id", "time", "--out", "states.csv")
+
+
+@pytest.mark.parametrize("name", ["settings.toml", "provenance.json", "summary.json", "states.csv", "segmentation.csv"])
+def test_a_disk_that_fills_up_leaves_the_files_of_before(made, monkeypatch, name):
+    before = {path.name: path.read_bytes() for path in made.iterdir() if path.is_file()}
+    replace = Path.replace
+
+    def full(self, target):
+        if Path(target).name == name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert "No space left on device" in run("resume", "x", "--draws", "21", "--no-report", code=2).stderr
+    monkeypatch.undo()
+    assert (made / name).read_bytes() == before[name]
+    assert not list(made.glob(f".{name}*"))
+
+
+def test_a_read_only_run_can_be_inspected(made, monkeypatch):
+    opened = Path.open
+
+    def read_only(self, mode="r", *arguments, **settings):
+        if set(mode) & set("wax+"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+        return opened(self, mode, *arguments, **settings)
+
+    monkeypatch.setattr(Path, "open", read_only)
+    assert "finished" in run("info", "x").stdout
+    assert "lock: Permission denied" in error_of("resume", "x", "--draws", "30")
+
+
+def test_results_that_cannot_be_written_are_errors_of_one_line(made, folder):
+    assert "Is a directory" in error_of("predict", "x", "trace.csv", "--id", "time", "--out", folder)
+    assert "Is a directory" in error_of("simulate", "--out", folder)
+    if Path("/dev/full").exists():
+        assert "No space left" in error_of("simulate", "--length", "9", "--out", "/dev/full")
+
+
+def test_pipes_are_refused_as_input():
+    assert "standard input is not read" in error_of("fit", "-")
+    os.mkfifo("pipe")
+    assert "pipe is a pipe or device" in error_of("fit", "pipe")
+
+
+@pytest.mark.parametrize("name", ["a\x7fb", "a\nb", "a\tb", "é\u202eb", "'\"\\"])
+def test_odd_names_of_columns_and_files(name):
+    frame = pd.DataFrame({name: RECORDING.y, "y": -RECORDING.y})
+    frame.to_csv(f"{name}.csv", index=False)
+    run("fit", f"{name}.csv", "--column", name.strip(), *SHORT, "--draws", "2", "--tune", "0")
+    (made,) = Path("runs").iterdir()
+    assert made.name.isprintable()
+    run("fit", "--config", made / "settings.toml", "--out", "again", "--no-report")
+    assert tomllib.loads((made / "settings.toml").read_text())["column"] == [name.strip()]
+
+
+def test_names_that_are_not_text_are_refused():
+    name = os.fsdecode(b"caf\xe9.csv")
+    try:
+        Path(name).write_text("x\n1\n2\n")
+    except OSError:
+        pytest.skip("the file system only has names in UTF-8")
+    assert "is not UTF-8 text; rename it" in error_of("fit", name)
+    assert "is not UTF-8 text; rename it" in error_of("fit", "trace.csv", "--column", "current", "--out", f"new {name}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_end_saves_the_draws(number):
+    command = [
+        "fit",
+        "trace.csv",
+        "--column",
+        "current",
+        "--draws",
+        "100000",
+        "--seed",
+        "1",
+        "--chains",
+        "1",
+        "--out",
+        "x",
+    ]
+    with subprocess.Popen([sys.executable, "-m", "ihmm", *command], stderr=subprocess.PIPE, text=True) as process:
+        while not list(Path("x").glob("chain-0/*.chunk")) and process.poll() is None:
+            time.sleep(0.1)
+        process.send_signal(number)
+        assert "continue with 'ihmm resume x'" in process.communicate(timeout=120)[1]
+        assert process.returncode == 128 + number
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_under_the_output_is_an_error_of_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "ihmm", "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "Error: the output cannot be written: No space left on device\n"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ihmm
+from ihmm.emissions.choose import choose
 
 NAN, INF = float("nan"), float("inf")
 Y = np.linspace(0, 1, 10)
@@ -295,12 +296,12 @@ class Transposed(ihmm.Normal):
     ("sampler", "prior"),
     [
         (ihmm.ParticleGibbs(), None),
-        (ihmm.ParticleGibbs(resampling="systematic"), None),
+        (ihmm.ParticleGibbs(10, resampling="multinomial"), None),
         (ihmm.ParticleGibbs(block_size=2), None),
         (ihmm.Beam(), None),
         (ihmm.Blocked(), ihmm.FinitePrior(3)),
     ],
-    ids=["multinomial", "systematic", "blocks", "beam", "finite"],
+    ids=["systematic", "multinomial", "blocks", "beam", "finite"],
 )
 @pytest.mark.parametrize(("emission", "value"), [(Broken(), "nan"), (Overflowing(), "inf")], ids=["nan", "inf"])
 def test_a_density_that_is_not_a_number_is_refused(sampler, prior, emission, value):
@@ -315,3 +316,18 @@ def test_a_density_that_is_not_a_number_is_refused(sampler, prior, emission, val
 def test_a_table_of_densities_must_have_one_column_per_state():
     with pytest.raises(ValueError, match=r"Transposed.log_density must return log densities of shape \("):
         ihmm.sample(ihmm.Model(Transposed()), Y, draws=1, tune=0, chains=1, seed=1, progress=False)
+
+
+def test_an_order_as_long_as_the_series_is_refused():
+    model = ihmm.Model(ihmm.Autoregressive(4))
+    for y in (Y[:4], [Y[:4], Y[:3]], [*Y[:3], NAN, *Y[:3]]):
+        assert_refused("no time step is informative", "Autoregressive(order=4", model=model, y=y)
+    assert model.observe(Y[:5]).informative.tolist() == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize("emission", ["normal", "student-t", "autoregressive", "mixture"])
+def test_a_spread_too_small_to_be_squared_is_not_taken_for_none(emission):
+    with pytest.raises(ValueError, match=r"differ by at most 1e-165, .* rescale the series"):
+        ihmm.InfiniteHMM(emission).fit(1e-165 * Y)
+    choose(emission, 1e-120 * Y[:, None])
+    choose(emission, np.zeros((10, 1)))

@@ -13,7 +13,7 @@ PROPOSALS = pytest.mark.parametrize("proposal", ["posterior", "prior"])
 ALL_EMISSIONS = pytest.mark.parametrize(
     ("emission", "y"),
     [
-        (NORMAL, TWO_LEVELS),
+        pytest.param(NORMAL, TWO_LEVELS, marks=pytest.mark.bounds),
         (KNOWN_NOISE, TWO_LEVELS),
         (ihmm.Categorical(3), SYMBOLS),
         (ihmm.Poisson(), 5 * SYMBOLS),
@@ -21,7 +21,9 @@ ALL_EMISSIONS = pytest.mark.parametrize(
     ],
     ids=["Normal", "NormalMean", "Categorical", "Poisson", "MultivariateNormal"],
 )
-REAL_VALUED = pytest.mark.parametrize("emission", [NORMAL, KNOWN_NOISE], ids=["Normal", "NormalMean"])
+REAL_VALUED = pytest.mark.parametrize(
+    "emission", [pytest.param(NORMAL, marks=pytest.mark.bounds), KNOWN_NOISE], ids=["Normal", "NormalMean"]
+)
 
 
 def draw_some(emission, y, sampler="posterior", prior=None, **settings) -> ihmm.Posterior:
@@ -74,6 +76,7 @@ def test_two_steps_are_a_series(emission, y, proposal):
     assert posterior.states.shape == (2, 20, 2)
 
 
+@pytest.mark.bounds
 def test_many_short_sequences_work():
     posterior = draw_some(NORMAL, list(np.random.default_rng(0).normal(size=(300, 2))))
     assert posterior.states.shape == (2, 20, 600)
@@ -234,6 +237,18 @@ def test_concentrations_may_be_tiny_or_huge(emission, y, gamma, concentration, p
     draw_some(emission, y, proposal, ihmm.HDPPrior(gamma, concentration), draws=2, tune=0, chains=1)
 
 
+SAMPLERS_OF_ANY_GAMMA = [ihmm.ParticleGibbs(), ihmm.ParticleGibbs(10, resampling="multinomial"), ihmm.Beam()]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS_OF_ANY_GAMMA, ids=["multinomial", "systematic", "beam"])
+def test_a_gamma_that_calls_for_too_many_states_is_refused(sampler):
+    y = np.random.default_rng(0).normal(size=40)
+    settings = {"sampler": sampler, "draws": 3, "tune": 0, "chains": 1, "seed": 1, "progress": False}
+    ihmm.sample(ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(gamma=ihmm.GammaPrior(1, 1e-10))), y, **settings)
+    with pytest.raises(ValueError, match="call for more states than fit into memory"):
+        ihmm.sample(ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(gamma=1e12)), y, **settings)
+
+
 @PROPOSALS
 @ALL_EMISSIONS
 def test_concentrations_may_both_be_large(emission, y, proposal):
@@ -280,6 +295,7 @@ def test_symbol_priors_may_be_narrow_or_wide(concentration):
     draw_some(ihmm.Categorical(3, concentration), SYMBOLS)
 
 
+@pytest.mark.bounds
 def test_two_particles_are_enough():
     model = ihmm.Model(NORMAL)
     assert_valid(
@@ -287,6 +303,7 @@ def test_two_particles_are_enough():
     )
 
 
+@pytest.mark.bounds
 def test_the_initial_states_may_all_differ():
     draw_some(NORMAL, TWO_LEVELS, init=np.arange(100))
 

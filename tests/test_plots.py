@@ -54,7 +54,7 @@ class Vectors(ihmm.Emission):
         return self._phi(np.array([y[states == k].mean(axis=0) for k in range(n_states)]))
 
     def sample_observations(self, rng, states, phi):
-        return rng.normal(phi.mean[states])
+        return rng.normal(phi[states])
 
     def log_prior(self, phi):
         return -np.square(phi.mean).sum(axis=1) / 50
@@ -204,7 +204,7 @@ def test_an_overview_of_any_posterior_can_be_saved_as_pdf(case, request, tmp_pat
     figure = plots.overview(request.getfixturevalue(case))
     figure.savefig(tmp_path / "page.pdf")
     assert [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")] == [
-        "States", "Observations by state", "Transitions", "Dwell times", "Number of states",
+        "Levels", "Observations by state", "Transitions", "Dwell times", "Number of levels",
         "Number of states by sweep", "Joint log-likelihood by sweep",
     ]  # fmt: skip
 
@@ -265,7 +265,7 @@ def test_colours_differ_for_21_states_and_start_the_same():
 
 
 def test_observations_have_the_colour_of_their_state(posterior):
-    panel, strip = plots.series(posterior)
+    panel, strip = plots.series(posterior, by="state")
     assert len(panel.collections) == 3
     for k, dots in enumerate(panel.collections):
         assert to_hex(dots.get_facecolor()[0]) == plots.colours(3)[k].lower()
@@ -301,8 +301,21 @@ def test_missing_values_are_shaded_and_have_no_dots(gappy):
     assert panel.get_ylim()[0] > Y.min() - 1
 
 
+def test_levels_have_the_colour_of_their_most_used_state(posterior):
+    levels = posterior.levels()
+    panel, strip = plots.series(posterior)
+    assert names(panel) == ["level 0", *map(str, range(1, levels.n_levels))]
+    assert strip.get_ylabel() == "P(level)"
+    drawn = {to_hex(dots.get_facecolor()[0]): len(dots.get_offsets()) for dots in panel.collections}
+    for j in range(levels.n_levels):
+        hue = plots.colours(3)[int(np.flatnonzero(levels.level_of_state == j)[0])].lower()
+        assert drawn[hue] == np.count_nonzero(levels.segmentation == j)
+    with pytest.raises(ValueError, match="by"):
+        plots.series(posterior, by="colour")
+
+
 def test_new_observations_are_coloured_by_smoothing(posterior):
-    panel, strip = plots.series(posterior, y=np.full(6, 5.0))
+    panel, strip = plots.series(posterior, y=np.full(6, 5.0), by="state")
     counts = [len(dots.get_offsets()) for dots in panel.collections]
     assert counts == [0, 6, 0, 0]
     assert names(panel) == ["state 0", "1", "2", "new"]

@@ -332,3 +332,21 @@ def test_held_out_likelihood_is_within_half_a_percent_of_the_truth(name):
     )
     _, log_predictive = predict.run_filter(truth, truth.observe(fresh.y), hmm)
     assert abs(ours - log_predictive.sum()) < 0.005 * abs(log_predictive.sum())
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_draws_side_by_side_have_the_probabilities_and_likelihoods_of_draws_one_by_one(symbols, monkeypatch, causal):
+    y, labels = [[0, 1, 1, 0, 1], [1, 0, 0]], symbols.summary().n_states
+    data, items = symbols.model.observe(y), symbols._labelled
+
+    def found():
+        probabilities = predict.state_probabilities(symbols.model, data, items, labels, causal=causal)
+        return probabilities, predict.log_likelihood(symbols.model, data, items)
+
+    together = found()
+    monkeypatch.setattr(predict, "MAX_STATES_IN_LANES", 6)  # some in lanes, some not
+    mixed = found()
+    monkeypatch.setattr(predict, "MAX_STATES_IN_LANES", 0)
+    for probabilities, log_likelihood in (together, mixed):
+        np.testing.assert_allclose(probabilities, found()[0], atol=1e-12)
+        np.testing.assert_allclose(log_likelihood, found()[1], rtol=1e-12)

@@ -23,7 +23,7 @@ import pytest
 import ihmm
 from ihmm import running, store
 from ihmm.running import Resources, run_chains
-from ihmm.store import SweepRange, chunk_files, chunk_writer
+from ihmm.store import SweepRange, archive, chunk_files, chunk_writer
 from ihmm.store.archive import MAGIC
 
 MODEL = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(stickiness=ihmm.BetaPrior()))
@@ -60,11 +60,20 @@ def often(monkeypatch):
     monkeypatch.setattr(chunk_writer, "CHUNK_SECONDS", 0.003)
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory, whole) -> Path:  # `whole` has compiled the kernels: chunks are written by the clock
+    folder = tmp_path_factory.mktemp("template") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunk_writer, "CHUNK_SECONDS", 0.003)
+        run(folder)
+    assert len(list(folder.rglob("*.chunk"))) > 6
+    return folder
+
+
 @pytest.fixture
-def finished(tmp_path, often, whole) -> Path:  # `whole` has compiled the kernels: chunks are written by the clock
-    run(tmp_path / "run")
-    assert len(list((tmp_path / "run").rglob("*.chunk"))) > 6
-    return tmp_path / "run"
+def finished(tmp_path, often, template) -> Path:
+    """A finished run with several chunks per chain."""
+    return Path(shutil.copytree(template, tmp_path / "run"))
 
 
 # Writing
@@ -232,7 +241,7 @@ def test_a_run_from_before_systematic_resampling_goes_on_as_it_began(tmp_path):
     run(tmp_path / "run", sampler=sampler, draws=20)
     file = tmp_path / "run" / "run.json"
     settings = json.loads(file.read_text("utf-8"))
-    del settings["sampler"]["resampling"]
+    del settings["sampler"]["resampling"], settings["sha256"]  # earlier versions wrote neither
     file.write_text(json.dumps(settings), "utf-8")
     assert_same(ihmm.resume(tmp_path / "run", draws=40, progress=False), run(sampler=sampler, draws=40))
 
@@ -296,7 +305,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
 
 def chunks_of(folder: Path, c: int) -> list[store.Chunk]:
     identity = json.loads((folder / "run.json").read_text())["id"]
-    chunks = chunk_files.read_chunks(folder, identity, c, MODEL)
+    chunks = chunk_files.read_chunks(folder, identity, c, MODEL, sum(map(len, Y)))
     assert all(isinstance(chunk, store.Chunk) for chunk in chunks)  # a kill leaves no incomplete chunk
     return chunks
 
@@ -327,7 +336,9 @@ def test_a_kill_while_a_chunk_is_written_leaves_the_ones_before(tmp_path, often,
 
 def edit(folder: Path, **changes) -> None:
     path = folder / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    written = json.loads(path.read_text()) | changes
+    written.pop("sha256", None)  # as earlier versions wrote it
+    path.write_text(json.dumps(written))
 
 
 def flip(path: Path, where: float = 0.5) -> None:
@@ -509,6 +520,129 @@ def test_a_forged_chunk_is_refused_without_harm(finished, member):
     forge(finished / "data.chunk", **member)
     with pytest.raises(ValueError, match="is damaged"):
         ihmm.Posterior.load(finished)
+
+
+def rewrite(path: Path, **changes) -> None:
+    """Change arrays of a chunk, and its digest with them."""
+    arrays = archive.read_archive(path, path.name)
+    archive.write_archive(path, arrays | {name: change(arrays[name]) for name, change in changes.items()})
+
+
+def far(array):
+    return array + 10**6
+
+
+BAD_CHUNKS = {
+    "trajectory": {"now_states": far},
+    "short trajectory": {"now_states": lambda array: array[:-1]},
+    "trajectory of another type": {"now_states": lambda array: array.astype(float)},
+    "rows": {"now_rows": lambda array: array[:, :-1]},
+    "beta": {"now_beta": lambda array: np.full_like(array, np.nan)},
+    "parameters": {"now_phi_mean": lambda array: array[:0]},
+    "generator": {"after": lambda array: archive.to_bytes({"sweeps": 5, "generator": {"state": "far"}})},
+    "sweeps": {"after": lambda array: archive.to_bytes(archive.from_bytes(array) | {"sweeps": -(10**9)})},
+    "kept states": {"states": lambda array: np.full_like(array, 255)},
+    "numbers of states": {"n_states": far},
+    "kept rows": {"rows": lambda array: array[1:]},
+    "traces": {"trace_gamma": lambda array: array[1:]},
+}
+
+
+@pytest.mark.parametrize("changes", BAD_CHUNKS.values(), ids=BAD_CHUNKS)
+def test_a_forged_chunk_is_refused_before_compiled_code_reads_it(finished, whole, changes):
+    last = len(list((finished / "chain-0").glob("*.chunk"))) - 1
+    rewrite(finished / "chain-0" / f"{last}.chunk", **changes)
+    with pytest.raises(ValueError, match=rf"is damaged \(chain-0/{last}.chunk does not fit the run: "):
+        ihmm.Posterior.load(finished)
+    with pytest.warns(UserWarning, match="computed again"):
+        assert_same(ihmm.resume(finished, progress=False), whole)
+
+
+BAD_DATA = {
+    "offsets": {"offsets": far},
+    "offsets that turn back": {"offsets": lambda array: np.array([0, 50, 40])},
+    "no series": {"y": lambda array: array[:0]},
+    "another type": {"y": lambda array: array.astype(np.float32)},
+    "infinite values": {"y": lambda array: np.full_like(array, np.inf)},
+    "mask": {"missing": lambda array: array[1:]},
+}
+
+
+@pytest.mark.parametrize("changes", BAD_DATA.values(), ids=BAD_DATA)
+def test_forged_data_are_refused_before_compiled_code_reads_them(finished, changes):
+    rewrite(finished / "data.chunk", **changes)
+    for recorded in (True, False):
+        for read in (ihmm.Posterior.load, ihmm.resume):
+            with pytest.raises(ValueError, match="is damaged"):
+                read(finished)
+        if recorded:
+            edit(finished, data=None)
+
+
+def test_symbols_in_forged_data_are_refused(tmp_path):
+    model = ihmm.Model(ihmm.Categorical(3))
+    ihmm.sample(model, [0, 1, 2, 1] * 5, **(SETTINGS | {"draws": 2, "tune": 0}), store=tmp_path / "run")
+    rewrite(tmp_path / "run" / "data.chunk", y=far)
+    edit(tmp_path / "run", data=None)
+    with pytest.raises(ValueError, match="is damaged"):
+        ihmm.resume(tmp_path / "run", draws=5, progress=False)
+
+
+def test_data_of_another_run_are_not_used(finished, tmp_path):
+    ihmm.sample(MODEL, [y + 1 for y in Y], store=tmp_path / "other", **(SETTINGS | {"draws": 1, "tune": 0}))
+    shutil.copy(tmp_path / "other" / "data.chunk", finished / "data.chunk")
+    with pytest.raises(ValueError, match=r"data.chunk is not the one that the run was started with"):
+        ihmm.resume(finished, draws=90, progress=False)
+
+
+def test_a_changed_setting_is_noticed(finished):
+    text = (finished / "run.json").read_text()
+    assert '"rate": 1.0' in text
+    (finished / "run.json").write_text(text.replace('"rate": 1.0', '"rate": 1.1', 1))
+    for read in (ihmm.Posterior.load, ihmm.resume):
+        with pytest.raises(ValueError, match=r"run.json is damaged or was changed: it does not match its checksum"):
+            read(finished)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"chains": 10**12},
+        {"chains": True},
+        {"draws": "60"},
+        {"tune": -1},
+        {"seed": [1]},
+        {"versions": []},
+        {"id": None},
+        {"format_version": "1"},
+        {"sizes": {"7": 3}},
+        {"moves": {}},
+        {"model": []},
+        {"model": {"class": "Model", "emission": {"class": "Categorical", "n_symbols": "many"}}},
+    ],
+    ids=str,
+)
+def test_odd_settings_are_answered_with_one_sentence(finished, changes):
+    edit(finished, **changes)
+    for read in (ihmm.Posterior.load, ihmm.resume):
+        with pytest.raises(ValueError, match=r"run.json .*(is damaged|cannot be read)"):
+            read(finished)
+
+
+def test_deeply_nested_settings_are_answered_with_one_sentence(finished):
+    (finished / "run.json").write_text("[" * 10**5)
+    with pytest.raises(ValueError, match=r"run.json is damaged"):
+        ihmm.Posterior.load(finished)
+
+
+def test_leftovers_of_killed_writes_are_removed(finished):
+    drafts = [finished / ".run.json.0123456789ab", finished / "chain-0" / ".9.chunk.0123456789ab"]
+    kept = finished / ".notes"
+    for path in (*drafts, kept):
+        path.write_text("half a file")
+    ihmm.resume(finished, progress=False)
+    assert not any(path.exists() for path in drafts)
+    assert kept.exists()
 
 
 def test_settings_cannot_name_files(finished):

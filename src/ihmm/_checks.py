@@ -24,6 +24,9 @@ EMISSIONS = (
 )
 
 
+DURATIONS = ("geometric", "negative binomial", "poisson")
+
+
 def positive(name: str, value: Any) -> float:
     return _real(name, value, "a positive number", lambda x: x > 0)
 
@@ -40,9 +43,14 @@ def finite(name: str, value: Any) -> float:
     return _real(name, value, "a finite number", lambda _: True)
 
 
-def count(name: str, value: Any, least: int = 1) -> int:
+MAX_CHAINS = 10_000
+
+
+def count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    if most is not None and int(value) > most:
+        raise ValueError(f"{name} must be a whole number of at most {most}, got {value!r}")
     return int(value)
 
 
@@ -50,6 +58,15 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return str(value)
+
+
+def utf8(name: str) -> str:
+    """A name that can be stored as text. Names of files may hold any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name!r} is not UTF-8 text; rename it") from error
+    return name
 
 
 def steps(values: Any, total: int) -> IntArray:

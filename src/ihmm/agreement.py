@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import linear_sum_assignment
 
 from ihmm._typing import Array, FloatArray, IntArray
@@ -102,6 +101,8 @@ def _modes(far: Array, n_levels: IntArray, log_likelihood: FloatArray) -> tuple[
     if len(far) == 1:
         label = np.zeros(1, np.int64)
     else:
+        from scipy.cluster.hierarchy import fcluster, linkage  # slow to import
+
         tree = linkage(far[np.triu_indices(len(far), 1)].astype(np.float64), "complete")
         label = fcluster(tree, 0.5, "distance").astype(np.int64)
     modes = []

@@ -109,7 +109,7 @@ def sample(
     automatic = draws == "auto"
     draws = _first_draws() if automatic else _checks.count('draws (kept per chain, or "auto")', draws)
     tune = _checks.count("tune (sweeps discarded per chain)", tune, least=0)
-    chains = _checks.count("chains", chains)
+    chains = _checks.count("chains", chains, most=_checks.MAX_CHAINS)
     thin = _checks.count("thin (sweeps per kept draw)", thin)
     resources = _check_resources(cores, workers or team, executor)
     seed = check_seed(seed)

@@ -6,7 +6,8 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import Array, IntArray
-from ihmm.durations import Geometric
+from ihmm.durations import Duration, Geometric
+from ihmm.durations import choose as choose_duration
 from ihmm.emissions import Emission
 from ihmm.emissions.choose import guess, level_prior
 from ihmm.emissions.noisy_levels import NoisyLevels
@@ -42,6 +43,7 @@ def choose_model(
     sticky: bool | float = True,
     order: int | None = None,
     *,
+    duration: str | Duration | None = None,
     min_dwell: int | None = None,
     resolution: float | None = None,
     sampler: Sampler | None = None,
@@ -60,26 +62,35 @@ def choose_model(
     markov = sticky is not True or not (sampler is None or isinstance(sampler, ParticleGibbs))
     if family != "normal" or markov:
         reasons = () if family in (None, "normal") else (f"Whole numbers: {NAMES[family]}.",)
-        model = model_for(values, emission, sticky, order)
-        return Choice(_lasting(model, min_dwell), resolution=resolution, reasons=reasons)
+        model = model_for(values, emission, sticky, order, duration, min_dwell)
+        return Choice(model, resolution=resolution, reasons=reasons)
     found = pilot(values, np.concatenate([[0], np.cumsum(lengths)]))
     if found.family == "autoregressive":
-        model = model_for(values, "autoregressive", True, found.order if order is None else order)
-        return Choice(_lasting(model, min_dwell), resolution=resolution, reasons=found.reasons)
-    return _levels(values, lengths, found, min_dwell, resolution)
+        model = model_for(values, "autoregressive", True, found.order if order is None else order, duration, min_dwell)
+        return Choice(model, resolution=resolution, reasons=found.reasons)
+    return _levels(values, lengths, found, duration, min_dwell, resolution)
 
 
 NAMES = {"categorical": "symbols, with probabilities of their own in each state", "poisson": "Poisson counts"}
 
 
-def _levels(values: Array, lengths: IntArray, found: Pilot, min_dwell: int | None, resolution: float | None) -> Choice:
+def _levels(
+    values: Array,
+    lengths: IntArray,
+    found: Pilot,
+    duration: str | Duration | None,
+    min_dwell: int | None,
+    resolution: float | None,
+) -> Choice:
     dwell, order = found.min_dwell, found.order
+    if duration is not None and not isinstance(duration, str) and min_dwell is None:
+        min_dwell = duration.minimum
     reasons = found.reasons
     if min_dwell is not None and min_dwell != dwell:
         dwell = min_dwell
         reasons += (f"A state lasts at least {dwell} step(s), as given.",)
     filtered = found.filtered or order > dwell  # noise that remembers states for longer than they last
-    plain = order == 0 and dwell == 1 and found.scale == "own" and found.tails == "normal"
+    plain = duration is None and order == 0 and dwell == 1 and found.scale == "own" and found.tails == "normal"
     if plain:
         model = model_for(values, "normal")
     else:
@@ -98,8 +109,13 @@ def _levels(values: Array, lengths: IntArray, found: Pilot, min_dwell: int | Non
         )
         length, _, _ = runs(found.states, np.concatenate([[0], np.cumsum(lengths)]))
         prior = HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0)
-        model = Model(noise, prior, Geometric(1.0, float(np.clip(length.mean(), 5, 1000)), minimum=dwell))
+        law = Geometric(1.0, float(np.clip(length.mean(), 5, 1000)), minimum=dwell)
+        model = Model(noise, prior, law if duration is None else _given(duration, dwell))
     return Choice(model, found.states, resolution if resolution is not None else _finest(found), reasons)
+
+
+def _given(duration: str | Duration, dwell: int) -> Duration:
+    return choose_duration(duration, dwell) if isinstance(duration, str) else duration
 
 
 def _finest(found: Pilot) -> Resolution:
@@ -108,12 +124,3 @@ def _finest(found: Pilot) -> Resolution:
     share = min((float((gap / found.resolution).max()) for gap in gaps), default=2.0)
     fine = found.resolution * min(1.0, 0.5 * share)
     return float(fine[0]) if len(fine) == 1 else tuple(fine.tolist())
-
-
-def _lasting(model: Model, min_dwell: int | None) -> Model:
-    """The model with a minimum dwell time, if there is one."""
-    if min_dwell is None or min_dwell == 1:
-        return model
-    prior = model.prior
-    assert isinstance(prior, HDPPrior)
-    return Model(model.emission, HDPPrior(prior.gamma, prior.concentration, 0.0), Geometric(minimum=min_dwell))

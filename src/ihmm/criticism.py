@@ -4,11 +4,11 @@ Given the states and parameters of a draw from the posterior, residuals are inde
 is right. A finding must be significant and large: on long series, every real recording deviates significantly.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.ndimage import median_filter
 
 from ihmm._typing import FloatArray, IntArray
 from ihmm.data import Data
@@ -22,10 +22,12 @@ MIN_Z = 5.0  # standard errors by which a statistic must differ from its value u
 CORRELATION, GROSS_CORRELATION = 0.1, 0.2  # of successive residuals within a visit
 KURTOSIS, GROSS_KURTOSIS = 1.0, 3.0  # excess over a normal distribution
 MAX_SCORE = 6.0  # larger residuals count as this, so that a single one does not decide
-LINE_SHARE, LINE_CHANCE, LINE_WINDOW, LONGEST_LINE = 0.01, 1e-4, 101, 2**17
+LINE_SHARE, GROSS_LINE, LINE_WINDOW, LONGEST_LINE = 0.02, 0.1, 101, 2**17
+LINE_CHANCE, LINE_MARGIN = 1e-4, 1.3  # of a false line, and a margin because the power around it is estimated
 MIN_VISITS, DWELL_EFFECT = 50, 0.1
 BLUR_DWELL, BLUR_SHARE = 2.0, 0.7
 CYCLE_STEP, CYCLE_DWELL = 0.8, 10.0
+NEIGHBOURS = 0.85  # of the changes of a continuous movement
 MIN_VALUES = 100
 
 
@@ -50,16 +52,20 @@ def criticise(
     correlation = check_correlation(model, scores, [draw.states for draw in draws], data.offsets)
     found += correlation
     found += check_tails(model, scores)
+    values = np.asarray(data.values, np.float64).reshape(len(data.y), -1)
     if not correlation:
-        found += check_lines(scores, data.offsets)
-    path = levels.summary.states
-    visits = visits_of(path, data.offsets)
+        found += check_lines(scores, values, data.offsets)
+    visits, level_visits = (visits_of(path, data.offsets) for path in (levels.summary.states, levels.segmentation))
+    if levels.centers is not None:
+        found += check_movement(model, values[:, 0], levels, level_visits)
+        found += check_outliers(model, values[:, 0], levels, level_visits)
     if getattr(model, "duration", None) is None:
         found += check_blur(visits, levels)
         found += check_dwell(
             [visits_of(label[draw.states], data.offsets) for draw, label in zip(draws, label_of, strict=True)]
         )
-    found += check_cycle(visits_of(levels.segmentation, data.offsets), levels.n_levels)
+    found += check_overlap(levels)
+    found += check_cycle(level_visits, levels.n_levels)
     return found
 
 
@@ -156,8 +162,11 @@ def check_tails(model: Model, scores: Sequence[FloatArray]) -> list[Criticism]:
     return [Criticism(text, worst > GROSS_KURTOSIS, setting)]
 
 
-def check_lines(scores: Sequence[FloatArray], offsets: IntArray) -> list[Criticism]:
-    """A single frequency with more power than its neighbours, such as hum."""
+def check_lines(scores: Sequence[FloatArray], values: FloatArray, offsets: IntArray) -> list[Criticism]:
+    """A single frequency with more power than its neighbours, such as hum.
+
+    It is gross if the series itself has much of its variance there: levels are then phases of it.
+    """
     longest = int(np.argmax(np.diff(offsets)))
     begin = offsets[longest]
     end = min(offsets[longest + 1], begin + LONGEST_LINE)
@@ -168,22 +177,44 @@ def check_lines(scores: Sequence[FloatArray], offsets: IntArray) -> list[Critici
         if share > LINE_SHARE:
             text = f"{share:.0%} of the variance within states is an oscillation with a period of {period:.3g} steps"
             advice = 'hum, for instance: filter it out before the fit, or try emission="levels" with order=4.'
-            return [Criticism(f"{text}: {advice}", share > 0.1)]
+            whole = max((_share_at(column, period) for column in values[begin:end].T), default=0.0)
+            return [Criticism(f"{text}: {advice}", bool(max(share, whole) > GROSS_LINE))]
     return []
+
+
+def _share_at(y: FloatArray, period: float) -> float:
+    """Share of the variance of a series at one period."""
+    known = np.where(np.isfinite(y), y - np.nanmean(y), 0.0)
+    power = np.square(np.abs(np.fft.rfft(known)))[1:]
+    peak = round(len(y) / period) - 1
+    return float(power[max(peak - 2, 0) : peak + 3].sum() / max(power.sum(), 1e-300))
 
 
 def _line(z: FloatArray) -> tuple[float, float]:
     """Share of the variance in the strongest line of the spectrum, 0 if it is not significant, and its period."""
     known = np.where(np.isfinite(z), np.clip(z, -MAX_SCORE, MAX_SCORE), 0.0)
     power = np.square(np.abs(np.fft.rfft(known - known.mean())))[1:]
+    from scipy.ndimage import median_filter  # slow to import
+
     around = median_filter(power, LINE_WINDOW, mode="nearest") / np.log(2)  # of exponential variates
     ratio = power / np.maximum(around, 1e-300)
     ratio[: LINE_WINDOW // 4] = 0.0  # slow changes are not lines
     peak = int(ratio.argmax())
-    if ratio[peak] < np.log(len(power) / LINE_CHANCE):
+    if ratio[peak] < LINE_MARGIN * np.log(len(power) / LINE_CHANCE):
         return 0.0, 1.0
     inside = slice(max(peak - 2, 0), peak + 3)
     return float((power[inside] - around[inside]).sum() / power.sum()), len(z) / (peak + 1)
+
+
+# Levels
+
+
+def check_overlap(levels: Levels) -> Iterator[Criticism]:
+    """Whether the number of levels depends on how much exactly the laws of one level have to overlap."""
+    coarse = Counter(found.n_coarse for found in levels.by_draw).most_common(1)[0][0]
+    if levels.n_levels > coarse and np.mean([found.n_coarse < levels.n_levels for found in levels.by_draw]) > 0.5:
+        text = f"Levels overlap: there are {coarse} instead of {levels.n_levels} if slightly larger differences"
+        yield Criticism(f"{text} are ignored. Say which do not matter: resolution=….", True)
 
 
 # Visits
@@ -199,7 +230,7 @@ def check_blur(visits: Visits, levels: Levels) -> Iterator[Criticism]:
     length, state, before, after = visits
     for k in range(levels.summary.n_states):
         here = np.flatnonzero((state == k) & (before >= 0) & (after >= 0))
-        if len(here) < 10 or length[here].mean() > BLUR_DWELL or k in levels.brief:
+        if len(here) < 10 or length[here].mean() > BLUR_DWELL:
             continue
         low, high = np.minimum(mean[before[here]], mean[after[here]]), np.maximum(mean[before[here]], mean[after[here]])
         widest = (high - low).argmax(axis=1)
@@ -210,7 +241,7 @@ def check_blur(visits: Visits, levels: Levels) -> Iterator[Criticism]:
                 f"State {k} lasts {length[here].mean():.1f} steps and lies between the states before and after it: "
                 "a blurred change of level rather than a state; try min_dwell=2."
             )
-            yield Criticism(text, True, "min_dwell=2")
+            yield Criticism(text, False, "min_dwell=2")
             return
 
 
@@ -237,6 +268,48 @@ def check_dwell(draws: Sequence[Visits]) -> Iterator[Criticism]:
             text = f"{share:.0%} of the visits to state {k} last one step, where a geometric law has {expected:.0%}"
             yield Criticism(f"{text}: {advice}", False, setting)
             return
+
+
+def check_movement(model: Model, y: FloatArray, levels: Levels, visits: Visits) -> Iterator[Criticism]:
+    """Four or more levels, close together and brief, of which each leads to its neighbours: a continuous movement."""
+    n, spread = levels.n_levels, _spreads(y, levels)
+    if n < 4 or visits.length.mean() > CYCLE_DWELL:
+        return
+    near = np.diff(cast(FloatArray, levels.centers)) < 3 * np.minimum(spread[1:], spread[:-1])
+    leaving = visits.after >= 0
+    step = np.abs(visits.state[leaving] - visits.after[leaving]) == 1
+    count = np.bincount(visits.state, minlength=n)
+    beside = np.append(count[1:], 0) + np.append(0, count[:-1])
+    expected = float((count * beside / np.maximum(count.sum() - count, 1)).sum() / count.sum())
+    if step.size >= MIN_VISITS and near.mean() > 0.5 and step.mean() > max(NEIGHBOURS, expected + 0.15):
+        setting, advice = _with_memory(model)
+        text = f"{step.mean():.0%} of the changes are between neighbouring levels, which are close together and brief"
+        yield Criticism(f"{text}: a continuous movement rather than levels; {advice}", True, setting)
+
+
+def check_outliers(model: Model, y: FloatArray, levels: Levels, visits: Visits) -> Iterator[Criticism]:
+    """A level of brief visits around the mean of another one, but wider: its outliers."""
+    if type(model.emission).__name__ not in ("Normal", "NormalMean") or levels.n_levels < 2:
+        return
+    centers, spread = cast(FloatArray, levels.centers), _spreads(y, levels)
+    for j in np.argsort(-spread):
+        visit = visits.length[visits.state == j].mean() if np.any(visits.state == j) else np.inf
+        wider = (spread[j] > 1.5 * spread) & (np.abs(centers - centers[j]) < spread[j])
+        wider &= levels.shares > levels.shares[j]
+        if visit < 3 and wider.any():
+            i = int(np.flatnonzero(wider)[0])
+            text = (
+                f"Level {j} lasts {visit:.1f} steps, has about the mean of level {i} and is {spread[j] / spread[i]:.1f}"
+            )
+            advice = 'outliers rather than a level; try emission="student-t".'
+            yield Criticism(f"{text} times as wide: {advice}", True, 'emission="student-t"')
+            return
+
+
+def _spreads(y: FloatArray, levels: Levels) -> FloatArray:
+    """(n_levels,): standard deviation of the values on each level."""
+    here = [y[(levels.segmentation == j) & np.isfinite(y)] for j in range(levels.n_levels)]
+    return np.array([own.std() if len(own) > 1 else 0.0 for own in here])
 
 
 def check_cycle(visits: Visits, n_levels: int) -> Iterator[Criticism]:

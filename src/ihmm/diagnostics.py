@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from ihmm._typing import Array, FloatArray
 from ihmm.agreement import Agreement, describe
@@ -105,7 +105,7 @@ class Check:
 
     @property
     def reliable(self) -> bool:
-        """Whether the chains agree, the data do not contradict the model grossly, and most draws have this many levels."""
+        """Whether the chains agree, the model is not contradicted grossly, and most draws have this many levels."""
         return self.agrees and not self.contradicted and self.n_levels_share >= MIN_SHARE
 
     @property
@@ -128,8 +128,9 @@ class Check:
         if self.reliable:
             number = f"the same {self.n_levels} levels" if self.n_levels > 1 else "a single level"
             return f"Reliable: all chains find {number}."
-        if self.agrees and self.contradicted:
-            return "The chains agree, but the model does not fit: do not trust the number of levels as it stands."
+        if self.contradicted:
+            agree = "The chains agree, but the" if self.agrees else "The"
+            return f"{agree} model does not fit: do not trust the number of levels as it stands."
         if self.agrees:
             share = f"{self.n_levels_share:.0%} of the draws have {self.n_levels}"
             return f"The chains agree, but the data leave the number of levels open: {share}."
@@ -242,7 +243,7 @@ def differing(stats: Any, varying: Mapping[str, FloatArray]) -> list[str]:
         weight = 1 / error
         center = (weight * x.mean(axis=1)).sum() / weight.sum()
         statistic = float((weight * np.square(x.mean(axis=1) - center)).sum())
-        if chi2.sf(statistic, len(x) - 1) < CHANCE / len(varying):
+        if chdtrc(len(x) - 1, statistic) < CHANCE / len(varying):
             found.append(name)
     return found
 

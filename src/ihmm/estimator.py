@@ -12,9 +12,10 @@ from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.chain import sample
 from ihmm.choice import choose_model
+from ihmm.durations import Duration
 from ihmm.emissions import Emission
 from ihmm.posterior import Posterior
-from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_from, viterbi
+from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_anew, viterbi
 from ihmm.samplers import Sampler
 from ihmm.sequences import Sequences, as_array, column_names, match_columns
 
@@ -28,8 +29,9 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     Parameters
     ----------
     emission
-        ``"auto"`` chooses from the data: normal for fractional values or several columns, categorical for integers from
-        0 to 9, Poisson for larger counts. Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"``
+        ``"auto"`` chooses from the data: categorical for integers from 0 to 9, Poisson for larger counts. For other
+        values a quick first look chooses between levels, with the memory, scale and tails of their noise, and switching
+        dynamics; `choice_` has the reasons. Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"``
         (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics), ``"levels"``
         (levels in noise that the states share), ``"student-t"`` (outliers), ``"von-mises"`` (angles) or ``"mixture"``
         (a mixture of normals in each state), each with a weakly informative prior on the scale of the data. Or an
@@ -40,27 +42,39 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         [0, 1) fixes it.
     order
         Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
+    duration
+        How long states last. None: as in a hidden Markov model. ``"geometric"``: each state has a staying probability of
+        its own. ``"negative binomial"`` or ``"poisson"``: dwell times with a typical length. Or a law of your choice,
+        such as ``ihmm.durations.Geometric(1, 20)``. With a duration, `sticky` has no effect.
+    min_dwell
+        Least number of steps that a state lasts; shorter visits, such as blurred changes of level, are not states. The
+        duration is geometric beyond it by default. Chosen with ``emission="auto"``: mostly 2.
+    resolution
+        Differences in level that do not matter, in the units of X: states whose means differ by less are on one level.
+        By default about 1.5 standard deviations of the noise with ``emission="auto"``; otherwise only the overlap of
+        the emission laws decides.
     sampler
         How state sequences are sampled; ``ihmm.ParticleGibbs()`` if None.
     draws, tune, chains, init, thin, cores, progress
         As in `ihmm.sample`.
     random_state
         Seed or `numpy.random.RandomState`; determines all results.
-    min_dwell
-        Steps that a state lasts at least. By default 2 if ``emission="auto"`` finds levels without visits of a single
-        step, else 1.
-    resolution
-        Levels that differ by less, in units of the data, are counted as one. By default chosen with
-        ``emission="auto"``, about 1.5 standard deviations of the noise.
 
     Attributes
     ----------
     posterior_
-        The draws, an `ihmm.Posterior`. `posterior_.summary()` has intervals, `posterior_.check()` convergence
-        diagnostics.
-    n_states_
+        The draws, an `ihmm.Posterior`. `posterior_.levels()` and `posterior_.summary()` have intervals,
+        `posterior_.check()` says whether they can be trusted.
+    n_levels_, n_levels_probabilities_
+        Number of levels: states that emit the same, and differ in their dynamics only, are on one level. And the
+        posterior probability of each number.
+    level_of_state_
+        (n_states,): the level of each state. Levels of one column are numbered by their mean, from the lowest.
+    levels_
+        (n_samples,): segmentation of the training data by level, ``level_of_state_[labels_]``.
+    n_states_, n_states_probabilities_
         Number of states of the segmentation that agrees best with the draws. States are numbered from the most to the
-        least used, in all methods and attributes.
+        least used, in all methods and attributes. And the posterior probability of each number of states visited.
     labels_
         (n_samples,): this segmentation of the training data.
     startprob_, transmat_
@@ -69,9 +83,6 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         Posterior means of the parameters that the emission has: (n_states, n_features),
         (n_states, n_features, n_features), (n_states, n_symbols), (n_states, 1), (n_states, n_features),
         (n_states, n_features² · order).
-    n_levels_, level_of_state_
-        Number of levels: states that emit the same, or differ by less than the resolution, are one. (n_states,): the
-        level of each state.
     emission_
         The emission with its prior.
     choice_
@@ -94,6 +105,9 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         *,
         sticky: bool | float = True,
         order: int | None = None,
+        duration: str | Duration | None = None,
+        min_dwell: int | None = None,
+        resolution: float | None = None,
         sampler: Sampler | None = None,
         draws: int = 500,
         tune: int = 300,
@@ -103,12 +117,13 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         cores: int | None = None,
         progress: bool = False,
         random_state: Any = None,
-        min_dwell: int | None = None,
-        resolution: float | None = None,
     ) -> None:
         self.emission = emission
         self.sticky = sticky
         self.order = order
+        self.duration = duration
+        self.min_dwell = min_dwell
+        self.resolution = resolution
         self.sampler = sampler
         self.draws = draws
         self.tune = tune
@@ -118,8 +133,6 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.cores = cores
         self.progress = progress
         self.random_state = random_state
-        self.min_dwell = min_dwell
-        self.resolution = resolution
 
     def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
         """Sample from the posterior given X. `y` is ignored, as in all unsupervised estimators."""
@@ -130,6 +143,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             self.emission,
             self.sticky,
             self.order,
+            duration=self.duration,
             min_dwell=self.min_dwell,
             resolution=self.resolution,
             sampler=self.sampler,
@@ -149,10 +163,13 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             progress=self.progress,
         )
         self.posterior_.resolution = choice.resolution
-        summary, levels = self.posterior_.summary(), self.posterior_.levels()
-        self.n_levels_, self.level_of_state_ = levels.n_levels, levels.level_of_state
+        summary = self.posterior_.summary()
         self.n_states_ = self._n_features_out = summary.n_states
+        self.n_states_probabilities_ = self.posterior_.n_states_probabilities()
         self.labels_ = summary.states
+        levels = self.posterior_.levels()
+        self.n_levels_, self.n_levels_probabilities_ = levels.n_levels, levels.n_levels_probabilities
+        self.level_of_state_, self.levels_ = levels.level_of_state, levels.segmentation
         self.startprob_, self.transmat_ = summary.initial, summary.transitions
         for name, by_draw in summary.parameters.items():
             values = np.nanmean(by_draw, axis=0)
@@ -187,6 +204,11 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         Returns its log probability, joint with X, and the sequence.
         """
         posterior, summary = self._posterior(), self._posterior().summary()
+        if posterior.model.duration is not None:
+            raise ValueError(
+                "decode uses the mean parameters of a hidden Markov model, and this model has durations; use predict(X), "
+                "or posterior_.decode(X) for the most probable sequence under each draw"
+            )
         data = posterior.model.observe(self._series(X, lengths), shortest=1)
         log_density = posterior.model.log_density(data, summary.phi)
         states, log_probability = viterbi(log_density, data.offsets, summary.initial, summary.transitions)
@@ -209,7 +231,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         draws, matches = list(posterior), posterior.summary().matches
         i = int(rng.integers(len(draws)))
         hmm = finite_hmm(posterior.model, LabelledDraw(draws[i], matches[i].label, (seed,)))
-        X, states = simulate_from(rng, posterior.model, hmm, hmm.initial, n_samples)
+        X, states = simulate_anew(rng, posterior.model, hmm, n_samples)
         return X.reshape(n_samples, -1), states
 
     def _posterior(self) -> Posterior:

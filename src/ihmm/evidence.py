@@ -9,8 +9,9 @@ from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.criticism import criticise
 from ihmm.data import Data
 from ihmm.diagnostics import DETAILS, Evidence
+from ihmm.grouping import CENTERS
 from ihmm.labels import evenly_spaced
-from ihmm.levels import CENTERS, Levels
+from ihmm.levels import Levels
 from ihmm.model import Draw, Model
 from ihmm.remedies import RunFacts
 

@@ -1,5 +1,6 @@
 """Options of `ihmm fit`, and the TOML file that stores them in the run folder."""
 
+import hashlib
 import json
 import tomllib
 from dataclasses import asdict, dataclass, replace
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import ihmm
-from ihmm import tables
+from ihmm import _checks, tables
+from ihmm.store.archive import write_atomically
 
 if TYPE_CHECKING:
     from ihmm.choice import Choice
     from ihmm.samplers import Sampler
 
 FILE_NAME = "settings.toml"
+DIGEST = "# SHA-256 of the lines below: "
 SAMPLERS = ("particle-gibbs", "beam", "direct-assignment")
 
 
@@ -31,6 +34,9 @@ class FitOptions:
     emission: str = "auto"
     order: int | None = None
     sticky: bool = True
+    duration: str | None = None
+    min_dwell: int | None = None
+    resolution: float | None = None
     sampler: str = "particle-gibbs"
     particles: int | None = None
     seed: int = 0
@@ -39,16 +45,18 @@ class FitOptions:
     tune: int = 500
     thin: int = 1
     init: int | str = "auto"
-    min_dwell: int | None = None
-    resolution: float | None = None
 
     def __post_init__(self) -> None:
         if not self.files:
             raise ValueError("no input file; name one on the command line or in the --config file")
+        for text in (*self.files, *self.column, *filter(None, (self.id, self.delimiter))):
+            _checks.utf8(text)
         if self.particles is not None and self.sampler != "particle-gibbs":
             raise ValueError(f"--particles requires --sampler particle-gibbs, got --sampler {self.sampler}")
         if self.order is not None and self.emission not in ("autoregressive", "levels"):
             raise ValueError(f"--order requires --emission autoregressive or levels, got --emission {self.emission}")
+        if self.resolution is not None and not self.resolution > 0:
+            raise ValueError(f"--resolution must be positive, got {self.resolution}")
         if self.id is not None and self.id in self.column:
             raise ValueError(f"column {self.id} is given for both --column and --id; use it for only one of them")
 
@@ -72,6 +80,7 @@ class FitOptions:
             emission,
             self.sticky,
             self.order,
+            duration=self.duration,
             min_dwell=self.min_dwell,
             resolution=self.resolution,
             sampler=self.make_sampler(),
@@ -86,10 +95,10 @@ class FitOptions:
 STRING, STRINGS, WHOLE = (str, "a string"), (list, "a list of strings"), (int, "a whole number")
 TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys(("files", "column", "symbols"), STRINGS),
-    **dict.fromkeys(("id", "delimiter", "emission", "sampler"), STRING),
+    **dict.fromkeys(("id", "delimiter", "emission", "sampler", "duration"), STRING),
     "sticky": (bool, "true or false"),
-    **dict.fromkeys(("order", "particles", "seed", "chains", "draws", "tune", "thin", "min_dwell"), WHOLE),
     "resolution": ((int, float), "a number"),
+    **dict.fromkeys(("order", "min_dwell", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
     "init": ((int, str), 'a whole number or "auto"'),
 }
 
@@ -120,17 +129,38 @@ def write_toml(folder: Path, options: FitOptions, table: tables.Table) -> None:
     _write_values(folder, asdict(replace(options, files=files, symbols=table.symbols)))
 
 
+def read_run(folder: Path) -> dict[str, Any]:
+    """The options that a run was made with; empty if it has none. They must be as `ihmm fit` wrote them."""
+    path = folder / FILE_NAME
+    if not path.exists():
+        return {}
+    values = read_toml(path)
+    _, _, sealed = path.read_text("utf-8").partition(DIGEST)
+    digest, _, content = sealed.partition("\n")
+    if sealed and digest != _digest(content):
+        raise ValueError(
+            f"{path} was changed after the run was made: it does not match its checksum; restore it, or delete it and "
+            "give the options that are needed"
+        )
+    return values
+
+
 def update_draws(folder: Path, draws: int) -> None:
     """Set the number of draws in the TOML file of a run, if it has one."""
-    if (folder / FILE_NAME).exists():
-        _write_values(folder, read_toml(folder / FILE_NAME) | {"draws": draws})
+    if options := read_run(folder):
+        _write_values(folder, options | {"draws": draws})
 
 
 def _write_values(folder: Path, values: dict[str, Any]) -> None:
     # Strings, numbers and lists have the same notation in JSON and in TOML.
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items() if _is_set(value)]
-    comment = f"# To repeat this run: ihmm fit --config {FILE_NAME} --out OTHER"
-    (folder / FILE_NAME).write_text("\n".join([comment, *lines, ""]), "utf-8")
+    content = "\n".join([*lines, ""]).replace("\x7f", "\\u007f")  # which TOML has only in this notation
+    comment = f"# To repeat this run: ihmm fit --config {FILE_NAME} --out OTHER\n{DIGEST}{_digest(content)}\n"
+    write_atomically(folder / FILE_NAME, (comment + content).encode())
+
+
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _is_set(value: Any) -> bool:

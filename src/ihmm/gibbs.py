@@ -60,13 +60,14 @@ def resample_states(
 def initial_draw(rng: np.random.Generator, data: Data, model: Model, states: IntArray) -> Draw:
     """Everything else given an initial trajectory: hyperparameters at their prior means, then one round of Steps 2–5.
 
-    Under a vague prior c starts below its mean, because it increases quickly but decreases slowly.
+    Under a vague prior γ and c start below their means, because they increase quickly but decrease slowly.
     """
     prior = model.prior
-    concentration = _mean(prior.concentration)
-    if isinstance(prior.concentration, GammaPrior):
-        concentration = min(concentration, MAX_INITIAL_CONCENTRATION)
-    hyper = Hyper(_mean(prior.gamma), concentration, _mean(prior.stickiness))
+    gamma, concentration = (
+        min(_mean(quantity), MAX_INITIAL_CONCENTRATION) if isinstance(quantity, GammaPrior) else _mean(quantity)
+        for quantity in (prior.gamma, prior.concentration)
+    )
+    hyper = Hyper(gamma, concentration, _mean(prior.stickiness))
     labels, states = np.unique(states, return_inverse=True)
     beta = np.full(len(labels) + 1, 1 / (len(labels) + 1))
     omega = None if model.duration is None else model.duration.sample_prior(rng, len(labels))

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
-from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
-from ihmm.emissions._parameters import fields
+from ihmm.grouping import CENTERS, absorb_brief, center_of_states, draw_levels
 from ihmm.labels import evenly_spaced
 from ihmm.model import Draw, Model
-from ihmm.overlap import densities_at_own_points, group, least_overlap
 from ihmm.summaries import Summary, dwell_times
 
 if TYPE_CHECKING:
@@ -23,8 +21,6 @@ MAX_DRAWS = 600  # draws whose states are grouped
 MAX_PAIRS = 60_000  # pairs of states compared in all of them
 MIN_DRAWS = 25  # of each chain
 DWELL_DRAWS = 100  # draws whose visits are measured
-MIN_SHARE, MIN_STEPS, BRIEF_VISIT = 0.01, 20, 2  # see `absorb_brief`
-CENTERS = ("mean", "rate", "location")  # parameters that say where a level lies
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -33,6 +29,8 @@ class DrawLevels(NamedTuple):
 
     draw: int  # index of the draw, chain after chain
     level: IntArray  # (states of the draw,)
+    brief: BoolArray  # (states of the draw,)
+    n_coarse: int  # number of levels if somewhat larger differences are ignored
 
     @property
     def n_levels(self) -> int:
@@ -175,13 +173,14 @@ def find_levels(
 
     Two states of the summary are on one level if they are in most draws that have both.
     """
-    least = least_overlap(data.y) if overlap is None else overlap
     by_draw, dwell_of = [], []
     for index, draw in _some(draws):
         rng = np.random.default_rng([seed, index])
-        by_draw.append(DrawLevels(index, draw_levels(rng, model, data, draw, least, resolution)))
-    together = _share_together([(summary.matches[d].state, level) for d, level in by_draw], summary.n_states)
-    label, brief = absorb_brief(_consensus(together), summary.states, data.offsets)
+        level, brief, coarse = draw_levels(rng, model, data, draw, overlap, resolution)
+        by_draw.append(DrawLevels(index, level, brief, int(coarse.max()) + 1))
+    together = _share_together([(summary.matches[d].state, level) for d, level, *_ in by_draw], summary.n_states)
+    center = center_of_states({name: np.nanmean(x, axis=0) for name, x in summary.parameters.items()})
+    label, brief = absorb_brief(_consensus(together), summary.states, data.offsets, center)
     centers = _centers(summary, label, data.y.ndim)
     order = np.argsort(centers if centers is not None else -np.bincount(label, summary.shares), kind="stable")
     label = np.argsort(order)[label]
@@ -201,7 +200,7 @@ def find_levels(
         together=together,
         support=np.mean(present, axis=0),
         dwell=steps / np.maximum(visits, 1),
-        brief=np.flatnonzero(brief),
+        brief=np.flatnonzero(brief | _usually_brief(summary, by_draw)),
         centers=None if centers is None else centers[order],
         resolution=resolution,
         by_draw=by_draw,
@@ -220,56 +219,6 @@ def _some(draws: Sequence[Sequence[Draw]], most: int = MAX_DRAWS) -> Iterator[tu
         begin += len(chain)
 
 
-# The levels of one draw
-
-
-def draw_levels(
-    rng: np.random.Generator,
-    model: Model,
-    data: Data,
-    draw: Draw,
-    least: float,
-    resolution: float | tuple[float, ...] | None = None,
-) -> IntArray:
-    """(K,): level of each state of a draw; brief ones are on the level that surrounds them."""
-    if draw.n_states == 1:
-        return np.zeros(1, np.int64)
-    density = densities_at_own_points(rng, model, data, draw)
-    size = np.bincount(draw.states, minlength=draw.n_states).astype(np.float64)
-    close = _within(fields(draw.phi), resolution) if resolution is not None else None
-    return absorb_brief(group(density, size, least, close), draw.states, data.offsets)[0]
-
-
-def _within(parameters: dict[str, Array], resolution: float | tuple[float, ...]) -> BoolArray | None:
-    """(K, K): whether the means of two states differ by less than the resolution, in every column."""
-    name = next((name for name in CENTERS if name in parameters), None)
-    if name is None:
-        return None
-    mean = parameters[name].reshape(len(parameters[name]), -1)
-    return np.asarray(np.all(np.abs(mean[:, None] - mean) < np.asarray(resolution), axis=2))
-
-
-def absorb_brief(level: IntArray, states: IntArray, offsets: IntArray) -> tuple[IntArray, BoolArray]:
-    """Put brief levels with the level that surrounds them most often; also which states are brief.
-
-    A level is brief if it has less than 1 % of the steps, and either fewer than 20 or usually for one or two at a time:
-    outliers and blurred steps, not a level. Levels are renumbered from 0.
-    """
-    lengths, of = dwell_times(level[states], offsets)
-    n_levels = int(level.max()) + 1
-    steps = np.bincount(of, lengths, n_levels)
-    visit = np.array([np.median(lengths[of == j]) if np.any(of == j) else 0 for j in range(n_levels)])
-    rare = (steps < MIN_SHARE * len(states)) | (steps < 3)
-    brief = rare & ((steps < MIN_STEPS) | (visit <= BRIEF_VISIT)) & (steps < steps.max())
-    joined = np.arange(n_levels)
-    for j in np.flatnonzero(brief):
-        runs = np.flatnonzero(of == j)
-        around = of[np.concatenate([runs[runs > 0] - 1, runs[runs < len(of) - 1] + 1])]
-        around = around[~brief[around]]
-        joined[j] = np.bincount(around).argmax() if around.size else steps.argmax()
-    return np.unique(joined[level], return_inverse=True)[1], brief[level]
-
-
 # Over all draws
 
 
@@ -286,11 +235,24 @@ def _share_together(found: Sequence[tuple[IntArray, IntArray]], n_states: int) -
     return share
 
 
+def _usually_brief(summary: Summary, by_draw: Sequence[DrawLevels]) -> BoolArray:
+    """(n_states,): states of the summary that are brief in most draws that have them."""
+    brief, present = np.zeros((2, summary.n_states))
+    for found in by_draw:
+        state = summary.matches[found.draw].state
+        here = np.flatnonzero(state >= 0)
+        present[here] += 1
+        brief[here] += found.brief[state[here]]
+    return np.asarray(brief > 0.5 * np.maximum(present, 1))
+
+
 def _consensus(together: FloatArray) -> IntArray:
     """Groups of states that are together in most draws, on average over the pairs of two groups."""
     if len(together) == 1:
         return np.zeros(1, np.int64)
     distance = 1 - 0.5 * (together + together.T)
+    from scipy.cluster.hierarchy import fcluster, linkage  # slow to import
+
     tree = linkage(distance[np.triu_indices(len(distance), 1)], "average")
     return np.unique(fcluster(tree, 0.5, "distance"), return_inverse=True)[1]
 

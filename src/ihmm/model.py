@@ -11,6 +11,7 @@ from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.data import Data
 from ihmm.durations import REQUIRED as DURATION_REQUIRED
 from ihmm.durations import Duration, Omega
+from ihmm.durations import choose as choose_duration
 from ihmm.emissions._conjugate import Conjugate, conjugate
 from ihmm.emissions._parameters import size
 from ihmm.emissions._protocol import REQUIRED, Emission, has_past, log_density_at, log_marginal, memory, provides
@@ -140,6 +141,11 @@ class Model:
                     raise ValueError(f"sequence {i}: {error}") from error
                 raise
         data = self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
+        if shortest > 1 and not data.informative.any():  # a fit would only return the prior
+            raise ValueError(
+                f"no time step is informative: {self.emission} needs more past values than any of the sequences has; "
+                f"the longest has {data.lengths.max()} steps"
+            )
         return data._replace(columns=sequences.columns)
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
@@ -261,15 +267,27 @@ class Model:
 
 
 def model_for(
-    values: Array, emission: str | Emission = "auto", sticky: bool | float = True, order: int | None = None
+    values: Array,
+    emission: str | Emission = "auto",
+    sticky: bool | float = True,
+    order: int | None = None,
+    duration: str | Duration | None = None,
+    min_dwell: int | None = None,
 ) -> Model:
     """The default model for `values`, (T, D), NaN where missing.
 
     The emission is chosen by `ihmm.emissions.choose`. The prior favours few states and leaves open how similar the rows
-    are. If `sticky` is True the stickiness has a uniform prior; a number fixes it.
+    are. If `sticky` is True the stickiness has a uniform prior; a number fixes it. It has no effect if states have
+    durations: with a `duration`, with `min_dwell`, or if the noise remembers the previous state.
     """
     if sticky is True:
         stickiness: float | BetaPrior = BetaPrior(1, 1)
     else:
         stickiness = _checks.fraction("sticky (True, False or a number in [0, 1))", 0.0 if sticky is False else sticky)
-    return Model(choose(emission, values, order), HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), stickiness))
+    chosen = choose(emission, values, order)
+    lasts = None
+    if duration is not None or min_dwell is not None or memory(chosen):
+        if min_dwell is None and (duration is None or isinstance(duration, str)):
+            min_dwell = memory(chosen) or None
+        lasts, stickiness = choose_duration(duration, min_dwell), 0.0
+    return Model(chosen, HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), stickiness), lasts)

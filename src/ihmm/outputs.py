@@ -1,5 +1,6 @@
 """Result files of a run: summary.json, states.csv, segmentation.csv, report.html, and predictions for new data."""
 
+import io
 import json
 import math
 import re
@@ -14,6 +15,7 @@ from ihmm import provenance
 from ihmm._typing import Array, ArrayLike
 from ihmm.diagnostics import Check
 from ihmm.posterior import Posterior
+from ihmm.store.archive import write_atomically
 from ihmm.tables import Table
 
 if TYPE_CHECKING:
@@ -29,10 +31,18 @@ def write_results(posterior: Posterior, folder: Path, *, report: bool) -> dict[s
     record = provenance.read(folder)
     found, table = posterior.summary(), _state_table(posterior, record)
     summary = _summary(posterior, table)
-    (folder / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    table.to_csv(folder / STATES)
-    best = {"state": found.states, "probability": found.probabilities[np.arange(len(found.states)), found.states]}
-    _write_rows(folder / SEGMENTATION, record.get("sequences"), posterior.lengths, best)
+    write_atomically(folder / SUMMARY, (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
+    write_atomically(folder / STATES, table.rename(columns=as_text).to_csv(lineterminator="\n").encode())
+    levels, steps = posterior.levels(), np.arange(len(found.states))
+    best = {
+        "level": levels.segmentation,
+        "level_probability": levels.probabilities[steps, levels.segmentation],
+        "state": found.states,
+        "probability": found.probabilities[steps, found.states],
+    }
+    segmentation = io.StringIO()
+    _write_rows(segmentation, record.get("sequences"), posterior.lengths, best)
+    write_atomically(folder / SEGMENTATION, segmentation.getvalue().encode())
     if report:
         write_report(posterior, folder)
     return summary
@@ -52,8 +62,13 @@ def _name(names: Sequence[str], i: int) -> str:
 
 def _summary(posterior: Posterior, table: "pandas.DataFrame") -> dict[str, Any]:
     """The contents of summary.json."""
-    found, checked = posterior.summary(), check(posterior)
+    found, levels, checked = posterior.summary(), posterior.levels(), check(posterior)
     summary = {
+        "n_levels": levels.n_levels,
+        "n_levels_probabilities": {str(n): p for n, p in levels.n_levels_probabilities.items()},
+        "levels": levels.table().reset_index().to_dict("records"),
+        "level_of_state": levels.level_of_state.tolist(),
+        "resolution": levels.resolution,
         "n_states": found.n_states,
         "n_states_probabilities": {str(n): p for n, p in posterior.n_states_probabilities().items()},
         "states": table.reset_index().to_dict("records"),
@@ -77,7 +92,14 @@ def check(posterior: Posterior) -> Check | None:
 
 def _check_as_dict(checked: Check) -> dict[str, Any]:
     findings = [finding._asdict() for finding in checked.findings]
-    return {"fine": bool(checked), "stable": checked.stable, "findings": findings, "rhat": checked.rhat}
+    return {
+        "fine": bool(checked),
+        "verdict": checked.verdict,
+        "converged": checked.converged,
+        "stable": checked.stable,
+        "findings": findings,
+        "rhat": checked.rhat,
+    }
 
 
 def _without_nan(value: Any) -> Any:
@@ -90,9 +112,9 @@ def _without_nan(value: Any) -> Any:
 
 
 def describe(posterior: Posterior, folder: Path) -> str:
-    """The summary as text, with the most frequent symbols of each state if the data are symbols."""
+    """Levels and states as text, with the most frequent symbols of each state if the data are symbols."""
     found = posterior.summary()
-    lines = [repr(found)]
+    lines = [repr(posterior.levels()), "", repr(found)]
     names: Sequence[str] = provenance.read(folder).get("symbols", ())
     for k, probs in enumerate(getattr(found.phi, "probs", ()) if names else ()):
         frequent = [f"{names[i]} {probs[i]:.0%}" for i in np.argsort(-probs)[:MAX_SYMBOLS] if i < len(names)]
@@ -114,10 +136,17 @@ def _write_rows(file: Any, names: ArrayLike | None, lengths: ArrayLike, columns:
     import pandas
 
     each = np.asarray(lengths)
-    names = np.arange(len(each)) if names is None else np.asarray(names)
+    names = np.arange(len(each)) if names is None else np.array([as_text(name) for name in np.asarray(names).tolist()])
     rows = np.concatenate([np.arange(1, length + 1) for length in each])
     frame = pandas.DataFrame({"sequence": np.repeat(names, each), "row": rows, **columns})
     frame.to_csv(file, index=False, float_format="%.4f")
+
+
+def as_text(name: Any) -> Any:
+    """A name that no spreadsheet takes for a formula: an apostrophe is put before the characters that begin one."""
+    if not isinstance(name, str) or not name.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return name
+    return name if re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", name, re.IGNORECASE) else f"'{name}"
 
 
 def can_report() -> bool:

@@ -6,12 +6,14 @@ import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.data import Data
+from ihmm.emissions._parameters import fields, size
 from ihmm.emissions._protocol import Emission, provides
 from ihmm.model import Draw, Model
 
 POINTS = 200  # of each state, at which densities are compared
 MIN_POINTS, MAX_VALUES = 40, 200_000  # fewer points if there are many states: K² densities at each
 TINY = 1e-300
+SIMILAR_SPREAD, LEAST_IN_MEAN = 1.5, 0.5  # see `least_overlaps`
 
 
 def densities_at_own_points(rng: np.random.Generator, model: Model, data: Data, draw: Draw) -> FloatArray:
@@ -54,14 +56,20 @@ def _steps_in(state: int, states: IntArray, data: Data, n_points: int) -> IntArr
     return here[np.linspace(0, len(here) - 1, n_points).round().astype(np.int64)]
 
 
-def group(density: FloatArray, weights: FloatArray, least: float, close: BoolArray | None = None) -> IntArray:
+def group(
+    density: FloatArray,
+    weights: FloatArray,
+    least: float | FloatArray,
+    close: BoolArray | None = None,
+) -> IntArray:
     """Group states whose laws overlap by at least `least`; returns the group of each state, from 0.
 
     The overlap of two laws is ∫ min(f, g) = 1 − their total variation distance. The two groups that overlap most are
     joined first; the law of a group is the mixture of those of its states, with `weights`. States that are `close` are
-    joined in any case.
+    joined in any case. `least` may be a matrix with a value for each pair of states.
     """
     n_states = len(weights)
+    needed = np.array(np.broadcast_to(least, (n_states, n_states)), np.float64)
     label, law, weight = np.arange(n_states), density.copy(), weights / weights.sum() + TINY
     if close is not None:
         for i, j in np.argwhere(np.triu(close, 1)):
@@ -72,11 +80,12 @@ def group(density: FloatArray, weights: FloatArray, least: float, close: BoolArr
     for a in np.unique(label):
         _compare(overlap, label, law, own, weights, a)
     while True:
-        a, b = divmod(int(overlap.argmax()), n_states)
-        if overlap[a, b] < least:
+        a, b = divmod(int((overlap - needed).argmax()), n_states)
+        if overlap[a, b] < needed[a, b]:
             return np.asarray(np.unique(label, return_inverse=True)[1])
         _join(label, law, weight, a, b)
         overlap[b], overlap[:, b] = -1, -1
+        needed[a] = needed[:, a] = np.maximum(needed[a], needed[b])
         members = np.flatnonzero(label == a)
         own[members] = law[a, members]
         _compare(overlap, label, law, own, weights, a)
@@ -107,6 +116,11 @@ def _compare(
     overlap[a, others] = overlap[others, a] = 0.5 * (from_a + from_others[others])
 
 
+def is_whole(y: Array) -> bool:
+    """Whether all values are whole numbers: symbols or counts."""
+    return y.dtype.kind in "iub" or bool(np.all(y[np.isfinite(y)] == np.floor(y[np.isfinite(y)])))
+
+
 def pairwise_overlap(density: FloatArray) -> FloatArray:
     """(K, K): overlap of the laws of all pairs of states."""
     n_states = len(density)
@@ -122,8 +136,31 @@ def pairwise_overlap(density: FloatArray) -> FloatArray:
 def least_overlap(y: Array) -> float:
     """How much laws must overlap to count as one: less for measurements than for symbols and counts.
 
-    Levels of measurements that differ by less than ¾ of the noise are rarely more than drift. The probabilities of
-    symbols have no noise of their own, and small differences in them matter.
+    The probabilities of symbols have no noise of their own, and small differences in them matter.
     """
-    whole = y.dtype.kind in "iub" or bool(np.all(y[np.isfinite(y)] == np.floor(y[np.isfinite(y)])))
-    return 0.9 if whole else 0.7
+    return 0.9 if is_whole(y) else 0.7
+
+
+def least_overlaps(y: Array, phi: Phi) -> FloatArray:
+    """(K, K): `least_overlap`, and less for measurements with the same spread.
+
+    Means that differ by less than 1.35 standard deviations are rarely more than drift, and make no two peaks in a
+    histogram, whereas drift does not change the spread.
+    """
+    least = np.full((size(phi), size(phi)), least_overlap(y))
+    parameters = fields(phi)
+    if is_whole(y) or not {"mean", "location"} & set(parameters):
+        return least
+    if "variance" in parameters:
+        spread = np.sqrt(parameters["variance"])
+    elif "scale2" in parameters:
+        spread = np.sqrt(parameters["scale2"])
+    elif "scale" in parameters:
+        spread = parameters["scale"]
+    elif set(parameters) == {"mean"}:
+        spread = np.ones(len(least))
+    else:
+        return least
+    log_spread = np.log(np.maximum(spread.reshape(len(least), -1), TINY))
+    similar = np.abs(log_spread[:, None] - log_spread).max(axis=2) < np.log(SIMILAR_SPREAD)
+    return np.where(similar, LEAST_IN_MEAN, least)

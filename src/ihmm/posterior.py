@@ -104,7 +104,7 @@ class Posterior:
         if len(like.states) != self._trajectories.shape[1]:
             n_steps = self._trajectories.shape[1]
             raise ValueError(f"like must be a summary of the same data, {n_steps} steps, got {len(like.states)}")
-        return summaries.summarise(self, self._trajectories, like, self.model.emission)
+        return summaries.summarise(self, self._trajectories, like, self.model.emission, self.model.duration)
 
     def check(self) -> diagnostics.Check:
         """Can the answer be trusted? Convergence, agreement of the chains and fit of the model. Print it to read it.
@@ -133,8 +133,8 @@ class Posterior:
             States whose means differ by less than this, in every column, are on one level.
         overlap
             States are on one level if their emission laws overlap by at least this much: ∫ min(f, g), 1 for equal laws
-            and 0 for laws without a value in common. By default 0.7 for measurements (means less than ¾ of a standard
-            deviation apart) and 0.9 for symbols and counts.
+            and 0 for laws without a value in common. By default 0.5 for measurements with the same spread (means less
+            than 1.35 standard deviations apart), 0.7 for other measurements, and 0.9 for symbols and counts.
         """
         least = self.resolution if resolution is None else _checks.positive("resolution", resolution)
         if overlap is not None and not 0 < overlap <= 1:
@@ -216,7 +216,7 @@ class Posterior:
 
     @cached_property
     def _summary(self) -> summaries.Summary:
-        return summaries.summarise(self, self._trajectories, emission=self.model.emission)
+        return summaries.summarise(self, self._trajectories, emission=self.model.emission, duration=self.model.duration)
 
     @cached_property
     def _trajectories(self) -> Array:

@@ -7,27 +7,35 @@ likelihoods are those of a proper model.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ihmm._threads import in_threads
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
+from ihmm._waiting import with_progress
 from ihmm.data import Data
+from ihmm.durations import Omega
 from ihmm.emissions import DPMixture
 from ihmm.emissions._angles import circular_mean, unwrap
 from ihmm.emissions._parameters import join, take
 from ihmm.emissions._protocol import Emission, complete, has_past, provides, sample_new
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
+from ihmm.kernels.segment_chain import SegmentChain, decode_segments, filter_segments, smooth_segments, walk_segments
 from ihmm.kernels.side_by_side import add_filtered_lanes
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.samplers._base import sequence_starts
 from ihmm.samplers._densities import densities
+from ihmm.segment_chain import build_chain, log_densities_of_nodes, node_of
 from ihmm.side_by_side import Chain, Lanes, add_filtered, add_smoothed, log_predictive, side_by_side
-from ihmm.sticks import extend_phi, open_below
+from ihmm.sticks import extend_omega, extend_phi, open_below
+from ihmm.trajectory import runs
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 MAX_REMAINDER = 0.01  # sticks are broken until less than this is left of every row
 MAX_NEW_STATES = 100  # or, if γ is large, until there are about so many new states, γ log(1/remainder)
@@ -58,6 +66,7 @@ class FiniteHMM(NamedTuple):
     phi: Phi
     open_ended: bool
     label: IntArray  # (L,): as `LabelledDraw.label`, UNSEEN for new states
+    omega: Omega | None = None  # of all L states, if the model has durations; `rows` then say who follows whom
 
 
 def finite_hmm(model: Model, item: LabelledDraw) -> FiniteHMM:
@@ -77,10 +86,16 @@ def finite_hmm(model: Model, item: LabelledDraw) -> FiniteHMM:
         last = (1 - draw.hyper.stickiness) * beta / beta.sum()
         last[-1] += draw.hyper.stickiness
         rows = np.vstack([np.hstack([rows, rest]), last])
+    omega = None
+    if model.duration is not None:
+        rows[np.arange(1, n_states + 1), np.arange(n_states)] = 0.0  # no state follows itself
+        omega_key = np.random.default_rng([*seed, 3]).integers(0, 2**63, dtype=np.uint64)
+        omega = extend_omega(model.duration, omega_key, draw.durations, rows.shape[1])
+        omega = take(omega, slice(rows.shape[1]))
     rows = rows / rows.sum(axis=1, keepdims=True)
     labels = np.full(rows.shape[1], UNSEEN)
     labels[: len(label)] = label
-    return FiniteHMM(rows[0], np.ascontiguousarray(rows[1:]), phi, not finite, labels)
+    return FiniteHMM(rows[0], np.ascontiguousarray(rows[1:]), phi, not finite, labels, omega)
 
 
 def log_densities(model: Model, data: Data, hmm: FiniteHMM, steps: slice = slice(None)) -> FloatArray:
@@ -94,14 +109,48 @@ def log_densities(model: Model, data: Data, hmm: FiniteHMM, steps: slice = slice
     return table.T
 
 
+def chain_over_ages(model: Model, data: Data, hmm: FiniteHMM) -> tuple[SegmentChain, FloatArray]:
+    """The chain over states and ages, and the log densities that it reads."""
+    n_steps = int(data.lengths.max())
+    chain, remembered = build_chain(model, hmm.initial, hmm.rows, hmm.omega, n_steps, hmm.open_ended)
+    settled = log_densities(model, data, hmm)
+    return chain, log_densities_of_nodes(model, data, settled, hmm.phi, remembered)
+
+
+def run_segment_filter(
+    model: Model, data: Data, hmm: FiniteHMM
+) -> tuple[SegmentChain, FloatArray, FloatArray, FloatArray]:
+    """The chain, what `run_filter` returns, and the probabilities of the nodes at the end of every sequence."""
+    chain, table = chain_over_ages(model, data, hmm)
+    filtered, by_step = np.empty((len(table), len(hmm.initial))), np.empty(len(table))
+    ends = np.empty((len(data.lengths), len(chain.state)))
+    filter_segments(chain, table, sequence_starts(data.offsets), filtered, by_step, ends)
+    return chain, filtered, by_step, ends
+
+
 def run_filter(model: Model, data: Data, hmm: FiniteHMM) -> tuple[FloatArray, FloatArray]:
     """p(s_t = k | y_1 … y_t), shape (T, L), and log p(y_t | y_1 … y_{t−1}), shape (T,)."""
+    if model.duration is not None:
+        return run_segment_filter(model, data, hmm)[1:3]
     by_state = np.ascontiguousarray(log_densities(model, data, hmm).T)
     top = by_state.max(axis=0)
     density = densities(by_state, top)
     filtered, log_predictive = np.empty_like(density), np.empty(len(top))
     filter_forward(density, sequence_starts(data.offsets), hmm.initial, hmm.rows, filtered, log_predictive)
     return filtered, log_predictive + top
+
+
+def run_smoother(model: Model, data: Data, hmm: FiniteHMM) -> FloatArray:
+    """p(s_t = k | y), shape (T, L)."""
+    sequence = sequence_starts(data.offsets)
+    if model.duration is None:
+        probabilities, _ = run_filter(model, data, hmm)
+        smooth(probabilities, sequence, hmm.rows)
+        return probabilities
+    chain, table = chain_over_ages(model, data, hmm)
+    probabilities = np.empty((len(table), len(hmm.initial)))
+    smooth_segments(chain, table, sequence, probabilities)
+    return probabilities
 
 
 # Averages over the draws
@@ -117,7 +166,7 @@ def log_likelihood(model: Model, data: Data, items: Sequence[LabelledDraw]) -> F
             out[where] = np.add.reduceat(by_step, data.offsets[:-1], axis=-1)
         return out
 
-    return np.concatenate(list(in_threads(of_draws, parts_of(items))))
+    return np.concatenate(list(shared_out(of_draws, parts_of(items))))
 
 
 def state_probabilities(
@@ -132,9 +181,7 @@ def state_probabilities(
         total, room = np.zeros((len(data.y), n_labels + 1)), np.empty(STORED_CELLS)
         for _, batch in batches(model, data, part):
             if not isinstance(batch, Lanes):
-                probabilities, _ = run_filter(model, data, batch)
-                if not causal:
-                    smooth(probabilities, sequence_starts(data.offsets), batch.rows)
+                probabilities = run_filter(model, data, batch)[0] if causal else run_smoother(model, data, batch)
                 add_filtered_lanes(probabilities[:, :, None], batch.label[:, None], total)
             elif causal:
                 add_filtered(batch, total)
@@ -142,7 +189,7 @@ def state_probabilities(
                 add_smoothed(batch, total, room)
         return total
 
-    total = sum(in_threads(sum_over, parts_of(items)), start=np.zeros((len(data.y), n_labels + 1)))
+    total = sum(shared_out(sum_over, parts_of(items)), start=np.zeros((len(data.y), n_labels + 1)))
     return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
@@ -154,32 +201,54 @@ def parts_of(items: Sequence[LabelledDraw]) -> list[Sequence[LabelledDraw]]:
 def batches(
     model: Model, data: Data, items: Sequence[LabelledDraw]
 ) -> Iterator[tuple[IntArray | int, Lanes | FiniteHMM]]:
-    """Draws with few states side by side, similar numbers of states together, and the others one by one; with their
-    indices."""
+    """Draws with few states side by side, similar numbers of states together, and the others, and those of models with
+    durations, one by one; with their indices."""
     hmms = [finite_hmm(model, item) for item in items]
-    order = np.argsort([len(hmm.initial) for hmm in hmms], kind="stable")
-    few = [i for i in order if len(hmms[i].initial) <= MAX_STATES_IN_LANES]
+    most = MAX_STATES_IN_LANES if model.duration is None else 0
     starts = sequence_starts(data.offsets) >= 0
-    for first in range(0, len(few), LANES):
-        where = np.array(few[first : first + LANES])
+    for where in groups([len(hmm.initial) for hmm in hmms], most):
         chosen = [hmms[i] for i in where]
+        if len(chosen[0].initial) > most:
+            yield where[0], chosen[0]
+            continue
 
         def log_density(lane: int, steps: slice, hmms: Sequence[FiniteHMM] = chosen) -> FloatArray:
             return log_densities(model, data, hmms[lane], steps).T
 
-        yield where, side_by_side([Chain(hmm.initial, hmm.rows, hmm.label) for hmm in chosen], log_density, starts)
-    for i in order[len(few) :]:
-        yield i, hmms[i]
+        chains = [Chain(hmm.initial, hmm.rows, hmm.label) for hmm in chosen]
+        yield np.array(where), side_by_side(chains, log_density, starts)
 
 
-def decode(model: Model, data: Data, items: Iterable[LabelledDraw]) -> IntArray:
+def groups(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Indices of draws that are put side by side, given their numbers of states: as many as there are lanes, with at
+    most an eighth more states in one than in another, or a single one with more than `most` states."""
+    found: list[list[int]] = []
+    for i in np.argsort(sizes, kind="stable").tolist():
+        fits = found and len(found[-1]) < LANES and 8 * sizes[i] <= 9 * sizes[found[-1][0]]
+        if fits and sizes[i] <= most:
+            found[-1].append(i)
+        else:
+            found.append([i])
+    return found
+
+
+def decode(model: Model, data: Data, items: Sequence[LabelledDraw]) -> IntArray:
     """(draws, T): labels of the most probable state sequence under each draw."""
 
     def one_draw(item: LabelledDraw) -> IntArray:
         hmm = finite_hmm(model, item)
-        return hmm.label[viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)[0]]
+        if model.duration is None:
+            return hmm.label[viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)[0]]
+        states = np.empty(len(data.y), np.int64)
+        decode_segments(*chain_over_ages(model, data, hmm), sequence_starts(data.offsets), states)
+        return hmm.label[states]
 
-    return np.array(list(in_threads(one_draw, items)))
+    return np.array(list(shared_out(one_draw, items)))
+
+
+def shared_out(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """The function of every item, computed in threads, with a progress bar if it takes long."""
+    return with_progress(in_threads(function, items), len(items), "Predicting")
 
 
 def viterbi(
@@ -258,6 +327,8 @@ def forecast(
 
     def one_draw(item: LabelledDraw) -> list[tuple[Array, IntArray]]:
         hmm = finite_hmm(model, item)
+        if model.duration is not None:
+            return continue_segments(model, known, hmm, item, steps, pasts, fitted=data is None)
         if data is None:
             first = hmm.rows[item.draw.states[fitted.offsets[1:] - 1]]
         else:
@@ -283,13 +354,58 @@ def simulate_from(
     n_states = len(hmm.initial)
     states = np.empty(steps, np.int64)
     walk(n_states, np.cumsum(np.vstack([hmm.rows, first]), axis=1), rng.random(steps), states)
+    return observe_states(rng, model, hmm, states, past)
+
+
+def simulate_anew(rng: np.random.Generator, model: Model, hmm: FiniteHMM, steps: int) -> tuple[Array, IntArray]:
+    """Simulate observations and state labels of a new sequence."""
+    if model.duration is None:
+        return simulate_from(rng, model, hmm, hmm.initial, steps)
+    chain, _ = build_chain(model, hmm.initial, hmm.rows, hmm.omega, steps, hmm.open_ended)
+    first, states = np.zeros(len(chain.state)), np.empty(steps, np.int64)
+    first[chain.start] = hmm.initial
+    walk_segments(chain, first, rng.integers(0, 2**63, dtype=np.uint64), states)
+    return observe_states(rng, model, hmm, states, None)
+
+
+def continue_segments(
+    model: Model, data: Data, hmm: FiniteHMM, item: LabelledDraw, steps: int, pasts: list[Array], fitted: bool
+) -> list[tuple[Array, IntArray]]:
+    """Simulate the continuation of every sequence from the age that its last segment has."""
+    rng = np.random.default_rng([*item.seed, 1])
+    if fitted:
+        n_steps = int(data.lengths.max()) + steps
+        chain, _ = build_chain(model, hmm.initial, hmm.rows, hmm.omega, n_steps, hmm.open_ended)
+        length, state, censored = runs(item.draw.states, data.offsets)
+        ends: FloatArray = np.zeros((len(pasts), len(chain.state)))
+        for i, (d, k) in enumerate(zip(length[censored], state[censored], strict=True)):
+            ends[i, node_of(chain, int(k), int(d))] = 1.0
+    else:
+        chain, _, _, ends = run_segment_filter(model, data, hmm)
+    out = []
+    for nodes, past in zip(ends, pasts, strict=True):
+        states = np.empty(steps + 1, np.int64)
+        walk_segments(chain, nodes, rng.integers(0, 2**63, dtype=np.uint64), states)
+        out.append(observe_states(rng, model, hmm, states[1:], past, states[0]))
+    return out
+
+
+def observe_states(
+    rng: np.random.Generator, model: Model, hmm: FiniteHMM, states: IntArray, past: Array | None, before: int = -1
+) -> tuple[Array, IntArray]:
+    """Simulate observations of these states, the first of which follows the state `before`; also returns labels."""
+    n_states = len(hmm.initial)
     labels, phi = hmm.label[states], hmm.phi
     if hmm.open_ended:  # every visit to the remainder is to a new state
         visits = np.flatnonzero(states == n_states - 1)
         if visits.size:
-            phi = join(phi, sample_new(model.emission, rng, visits.size, phi))
-            states[visits] += np.arange(visits.size)
-    history = (past,) if has_past(model.emission) else ()
+            # with durations, a visit lasts for a segment
+            is_new = np.append(True, np.diff(visits) > 1) if model.duration is not None else np.ones(visits.size, bool)
+            phi = join(phi, sample_new(model.emission, rng, int(is_new.sum()), phi))
+            states[visits] += np.cumsum(is_new) - 1
+    history: tuple[Array | None, ...] = (past,) if has_past(model.emission) else ()
+    if model.memory > 0 and before >= 0:
+        history = (past, np.full(model.memory, before))
     return model.emission.sample_observations(rng, states, phi, *history), labels
 
 

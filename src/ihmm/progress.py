@@ -1,11 +1,21 @@
 """Progress bars on a terminal or in a notebook."""
 
+import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
+from ihmm.compiling import Kernels, kernels_of
+from ihmm.kernels.compilation import Compilation, where_kept
 from ihmm.one_chain import RunningChain
+
+COMPILING = "Compiling for this machine, once: {task.completed} of {task.total}"
+LINGER = 1.0  # seconds that the bar of compilation is shown after the last kernel, so that it does not flicker
+
+
+Task = TypeVar("Task")
 
 
 @contextmanager
@@ -15,8 +25,17 @@ def progress_bars(chains: Sequence[RunningChain], enabled: bool) -> Iterator[Cal
     if not enabled or not (terminal or "ipykernel" in sys.modules):
         yield lambda: None
         return
-    bars = _bars()
-    with bars:
+    from rich.console import Console, Group
+    from rich.live import Live
+
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        yield lambda: None
+        return
+    settings = chains[0].task.settings
+    compiling = CompilationBar(kernels_of(settings.sampler, settings.moves), console)
+    bars = _bars(console)
+    with Live(Group(compiling.bar, bars), console=console, auto_refresh=False) as display:
         tasks = [
             bars.add_task(str(chain.task.chain), total=chain.task.settings.n_sweeps, **_status(chain))
             for chain in chains
@@ -25,13 +44,49 @@ def progress_bars(chains: Sequence[RunningChain], enabled: bool) -> Iterator[Cal
         def refresh() -> None:
             for task, chain in zip(tasks, chains, strict=True):
                 bars.update(task, **_status(chain))
-            bars.refresh()
+            compiling.update()
+            display.refresh()
 
         yield refresh
 
 
-def _bars() -> Any:
+def while_compiling(tasks: Sequence[Task]) -> Iterable[Task]:
+    """The tasks one after the other, each of which compiles something, with a bar on a terminal."""
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+    console = Console(stderr=True)
+    columns = SpinnerColumn(), TextColumn(COMPILING), BarColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield from bar.track(tasks)
+
+
+class CompilationBar:
+    """How far compilation is, while somebody waits for it."""
+
+    def __init__(self, kernels: Kernels, console: Any) -> None:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+        self._compilation = Compilation(kernels)
+        folder, reason = where_kept()
+        text = f"{COMPILING} (kept in {folder}: {reason})" if reason else COMPILING
+        self.bar = Progress(SpinnerColumn(), TextColumn(text), BarColumn(), console=console, auto_refresh=False)
+        self._task = self.bar.add_task("", visible=False)
+        self._last_active = -math.inf
+
+    def update(self) -> None:
+        """Show the present state; nothing if nobody has waited for a while."""
+        now = time.monotonic()
+        if self._compilation.is_active:
+            self._last_active = now
+        visible = now - self._last_active < LINGER
+        if visible:
+            done = self._compilation.done
+            self.bar.update(self._task, completed=done, total=self._compilation.total)
+        self.bar.update(self._task, visible=visible)
+
+
+def _bars(console: Any) -> Any:
     from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
 
@@ -39,7 +94,6 @@ def _bars() -> Any:
         def render(self, task: Task) -> Text:
             return Text(f"{task.finished_speed or task.speed or 0:.3g}/s")
 
-    console = Console(stderr=True)
     return Progress(
         SpinnerColumn(),
         TextColumn("chain {task.description} {task.fields[phase]}"),
@@ -51,7 +105,6 @@ def _bars() -> Any:
         expand=True,
         console=console,
         auto_refresh=False,
-        disable=not (console.is_terminal or console.is_jupyter),
     )
 
 

@@ -1,7 +1,6 @@
 """provenance.json in the run folder: versions, command, date, digests of the data files, and the names in the data."""
 
 import hashlib
-import json
 import platform
 import shlex
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ihmm.choice import Choice, Resolution
+from ihmm.store.sealed_json import read_sealed, write_sealed
 from ihmm.tables import Table
 
 FILE_NAME = "provenance.json"
@@ -36,9 +36,12 @@ def write(folder: Path, files: Sequence[str], table: Table, seed: int, choice: C
 def read(folder: Path) -> dict[str, Any]:
     """The record of a run; empty if the run was not made by `ihmm fit`."""
     try:
-        record: dict[str, Any] = json.loads((folder / FILE_NAME).read_text("utf-8"))
-    except FileNotFoundError:
+        record = read_sealed(folder / FILE_NAME)
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    wrong = next((name for name in ("files", "sequences", "columns", "resumed") if not _is_list(record, name)), None)
+    if wrong is not None:
+        raise ValueError(f"{folder / FILE_NAME} is damaged or not written by ihmm ({wrong} must be a list)")
     return record
 
 
@@ -46,6 +49,10 @@ def resolution(record: dict[str, Any]) -> Resolution | None:
     """Which levels of the run are told apart."""
     least = record.get("resolution")
     return tuple(least) if isinstance(least, list) else least
+
+
+def _is_list(record: dict[str, Any], name: str) -> bool:
+    return isinstance(record.get(name), list)
 
 
 def add_resumption(folder: Path) -> None:
@@ -67,4 +74,4 @@ def _digest(path: Path) -> str:
 
 
 def _write_record(folder: Path, record: dict[str, Any]) -> None:
-    (folder / FILE_NAME).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    write_sealed(folder / FILE_NAME, record)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 LONGEST_TUNE = 10_000  # beyond which more tuning is not advised
 LONG_TUNE = 2000
+MODEL_SETTINGS = {"emission", "order", "duration", "min_dwell", "resolution"}
 STEP = 500  # numbers of draws are multiples of this
 
 
@@ -39,7 +40,7 @@ class Remedy:
         elif self.settings or self.draws is not None:
             settings = dict(self.settings) | ({"draws": self.draws} if self.draws is not None else {})
             given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-            where = "ihmm.InfiniteHMM" if "emission" in settings else "ihmm.sample"
+            where = "ihmm.InfiniteHMM" if MODEL_SETTINGS & set(settings) else "ihmm.sample"
             lines.append(f"{where}({'…, ' if where == 'ihmm.sample' else ''}{given})")
         return "Next: " + "; ".join(lines) + (f". {self.note}" if self.note and lines else self.note)
 

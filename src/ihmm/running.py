@@ -2,10 +2,12 @@
 
 import warnings
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from threading import Event, Lock
 
+from ihmm.compiling import second_compiler
 from ihmm.data import Data
 from ihmm.one_chain import ChainTask, ExecutorChain, LocalChain, RunningChain
 from ihmm.posterior import Posterior
@@ -42,7 +44,8 @@ def run_chains(backend: Backend, resources: Resources, progress: bool, stackleve
     n_threads = min(resources.cores, len(chains)) if resources.executor is None else len(chains)
     try:
         if chains:
-            _advance_all(chains, n_threads, progress)
+            with _shared_compilation(backend, resources):
+                _advance_all(chains, n_threads, progress)
     except KeyboardInterrupt:  # the second one: threads are still in the middle of a sweep
         for chain in chains:
             chain.abandon()
@@ -92,6 +95,13 @@ def _start(backend: Backend, ranges: list[SweepRange], resources: Resources) -> 
         else:
             chains.append(ExecutorChain(task, sweep_range.before, writer, resources.executor))
     return chains
+
+
+def _shared_compilation(backend: Backend, resources: Resources) -> AbstractContextManager[None]:
+    settings = backend.settings
+    if settings.sampler is None or resources.executor is not None or resources.workers is not None:
+        return nullcontext()
+    return second_compiler(backend.data, settings.model, settings.sampler, settings.moves, resources.cores)
 
 
 def _advance_all(chains: list[RunningChain], n_threads: int, progress: bool) -> None:

@@ -70,7 +70,7 @@ def add_smoothed(lanes: Lanes, total: FloatArray, room: FloatArray) -> None:
     the way back.
     """
     n_steps = len(lanes.starts)
-    length = max(1, min(n_steps, len(room) // lanes.initial.size))
+    length = min(n_steps, len(room) // lanes.initial.size)
     parts = [slice(*ends) for ends in pairwise([*range(0, n_steps, length), n_steps])]
     before, current = [], np.empty_like(lanes.initial)  # the filter before each part
     for part in parts[:-1]:

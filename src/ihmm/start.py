@@ -1,5 +1,7 @@
 """How chains start: a random stream for each, and an initial trajectory."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ihmm._typing import IntArray
@@ -65,7 +67,13 @@ def absorb_short_runs(states: IntArray, offsets: IntArray, minimum: int) -> IntA
 
 
 def _greedy_trajectory(rng: np.random.Generator, data: Data, model: Model) -> IntArray:
-    """The trajectory for ``init="auto"``: a single state, split and merged greedily a few times."""
+    """The trajectory for ``init="auto"``: a single state, split and merged greedily a few times.
+
+    Noise with a memory is taken for white at first: with a single state it would explain every change by itself.
+    """
+    if model.memory > 0:
+        model = replace(model, emission=model.emission.without_memory())
+        data = model.describe(data.y, data.offsets, data.missing)
     draw = initial_draw(rng, data, model, np.zeros(len(data.y), np.int64))
     update = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi)
     # Splits and merges are judged by a hidden Markov model; without a duration law, stickiness says that states last

@@ -14,6 +14,7 @@ from ihmm.model import Draw, Prior
 from ihmm.priors import FinitePrior
 
 SPARE = 16  # minimum number of states, rows and columns that fit before the arrays must grow
+MAX_STATES, MAX_CELLS = 2**21, 2**26  # of θ: at most about 1 GB
 MIN_PHI_BATCH = 16  # new states whose φ is drawn together
 
 
@@ -45,7 +46,7 @@ def start_sticks(draw: Draw, prior: Prior, key: np.uint64) -> Sticks:
     """θ as drawn in the last sweep, with spare capacity."""
     transitions, hyper = draw.transitions, draw.hyper
     n_states = len(transitions.rows)
-    states, rows, columns = room_for(n_states), n_states + 1, n_states + SPARE
+    states, rows, columns = room_for(n_states), n_states + SPARE, n_states + SPARE
     sticks = Sticks(
         key=key,
         n_total=total_states(prior),
@@ -94,6 +95,11 @@ def grow(sticks: Sticks) -> Sticks:
 
 def resize(sticks: Sticks, states: int, rows: int, columns: int) -> Sticks:
     """The same θ in arrays of the given sizes."""
+    if states > MAX_STATES or rows * columns > MAX_CELLS:
+        raise ValueError(
+            f"γ = {sticks.gamma:g} and c = {sticks.alpha + sticks.kappa:g} call for more states than fit into memory "
+            f"({sticks.size[0]} so far); use a smaller gamma, or a GammaPrior with a larger rate"
+        )
     used_states, used_rows, _ = map(slice, sticks.size.tolist())
     used_cells = used_rows, slice(n_columns(sticks))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.durations import Duration
 from ihmm.emissions._angles import angle_fields, unwrap
 from ihmm.emissions._parameters import fields, join, rebuild, take
 from ihmm.emissions._protocol import Emission, provides
@@ -66,8 +67,9 @@ class Summary:
         (draws,): number of states visited.
     initial, transitions
         Posterior means of π_0, (n_states,), and of the transition matrix, (n_states, n_states), without unseen states.
+        If the model has durations: who follows whom.
     dwell
-        (draws, n_states): expected dwell time in steps, 1/(1 − π_kk).
+        (draws, n_states): expected dwell time in steps, 1/(1 − π_kk), or the mean of the duration law.
     parameters
         Name of an emission parameter → (draws, n_states, …). Of mixtures: moments and the number of components. Angles
         are within ±π of their mean direction.
@@ -125,11 +127,16 @@ class Summary:
 
 
 def summarise(
-    draws: Iterable[Draw], states: Array, like: "Summary | None" = None, emission: Emission | None = None
+    draws: Iterable[Draw],
+    states: Array,
+    like: "Summary | None" = None,
+    emission: Emission | None = None,
+    duration: Duration | None = None,
 ) -> Summary:
     """Summarise `draws`, whose state sequences are the rows of `states`.
 
-    States are numbered as in `like`, if given. The emission is needed if its summary is more than its parameters φ.
+    States are numbered as in `like`, if given. The emission is needed if its summary is more than its parameters φ, the
+    duration if the model has one.
     """
     reference = segmentation(states)
     if like is not None:
@@ -147,8 +154,12 @@ def summarise(
         present = np.flatnonzero(found.state >= 0)
         first, rows = _label_transitions(draw, found, present, n_labels)
         initial += first
+        if duration is None:
+            dwell[d, present] = 1 / np.maximum(1 - rows[np.arange(len(present)), present], MIN_EXIT)
+        else:
+            dwell[d, present] = duration.mean(take(draw.durations, found.state[present]))
+            rows[np.arange(len(present)), present] = 0.0
         transitions[present] += rows
-        dwell[d, present] = 1 / np.maximum(1 - rows[np.arange(len(present)), present], MIN_EXIT)
         for name, values in describe(draw.phi).items():
             if d == 0:
                 parameters[name] = np.full((n_draws, n_labels, *values.shape[1:]), np.nan)
@@ -169,7 +180,7 @@ def summarise(
         matches=matches,
         sizes=np.array([len(found.label) for found in matches]),
         initial=initial / initial.sum(),
-        transitions=transitions / transitions.sum(axis=1, keepdims=True),
+        transitions=transitions / np.maximum(transitions.sum(axis=1, keepdims=True), MIN_EXIT),
         dwell=dwell,
         parameters=parameters,
         phi=phi,

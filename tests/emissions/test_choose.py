@@ -81,3 +81,20 @@ def test_simulated_rows_of_counts_have_the_median_total():
     X = np.random.default_rng(0).multinomial(17, [0.2, 0.3, 0.5], 40)
     fitted = fit(X, "multinomial")
     assert (fitted.forecast(5).y.sum(axis=2) == 17).all()
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_levels_have_priors_on_the_scale_of_levels_and_noise(scale):
+    y = scale * series()
+    y[[7, 90]] += [[1000 * scale], [np.nan]]
+    emission = choose("levels", y)
+    assert emission.order == 0
+    assert emission.mean[0] == pytest.approx(2 * scale, abs=0.2 * scale)
+    assert emission.spread[0] == pytest.approx(3 * scale, rel=0.2)
+    assert emission.rate[0] == pytest.approx(2 * (0.5 * scale) ** 2, rel=0.3)
+    assert choose("levels", y, order=2).order == 2
+
+
+def test_levels_of_rounded_and_of_constant_values_have_noise():
+    assert choose("levels", np.round(series())).rate[0] > 0
+    assert choose("levels", np.full((30, 2), 5.5)).rate[1] > 0

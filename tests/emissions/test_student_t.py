@@ -130,6 +130,7 @@ def states_found(emission, seed):
     return ihmm.InfiniteHMM(emission, draws=80, tune=80, chains=1, random_state=seed).fit(y).n_states_
 
 
+@pytest.mark.slow
 def test_outliers_make_states_of_their_own_if_states_are_normal_but_not_here():
     seeds = range(5)
     assert np.median([states_found("student-t", seed) for seed in seeds]) == 4

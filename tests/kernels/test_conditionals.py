@@ -15,6 +15,8 @@ from reference import conditionals as twin
 from reference.sticks import row_concentration
 from reference.verdicts import assert_follows, assert_frequencies
 
+pytestmark = pytest.mark.bounds
+
 COUNTS = np.array([[2, 0, 1], [5, 3, 0], [2, 40, 1], [0, 0, 0]])  # nobody has left the third state
 ONES = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1], [0, 0, 0]])
 BETA = np.array([0.4, 0.3, 0.1, 0.2])

@@ -12,6 +12,8 @@ from ihmm.kernels import counts, draws
 from reference import counts as twin
 from reference.verdicts import assert_frequencies, assert_mean
 
+pytestmark = pytest.mark.bounds
+
 QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 PATHS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=12), min_size=1, max_size=5)
 
@@ -51,7 +53,7 @@ def test_the_two_ways_to_write_the_law_of_tables_agree():
         )
 
 
-# 16 customers are seated one by one, those after them by the gaps between tables
+# At least 16 customers are seated one by one, 64 per unit of concentration; those after them by the gaps between tables
 @pytest.mark.law
 @pytest.mark.parametrize("concentration", [1e-8, 1e-2, 0.5, 3.0, 100.0, 1e4])
 @pytest.mark.parametrize("customers", [1, 2, 5, 16, 17, 18, 40, 60])

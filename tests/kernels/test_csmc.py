@@ -22,6 +22,8 @@ from reference import csmc as twin
 from reference.problems import THREE_STATES, THRESHOLDS, TWO_STATES, chain_of, passes
 from reference.verdicts import assert_frequencies, assert_mean, assert_same_frequencies, count_outcomes
 
+pytestmark = pytest.mark.bounds
+
 Multinomial = partial(ParticleGibbs, resampling="multinomial")
 
 

@@ -11,6 +11,8 @@ from ihmm.kernels import draws
 from reference import draws as twin
 from reference.verdicts import assert_follows, assert_frequencies, assert_mean
 
+pytestmark = pytest.mark.bounds
+
 WORDS = st.integers(0, 2**64 - 1)
 QUICK = settings(max_examples=50, deadline=None, derandomize=True)
 
@@ -142,3 +144,24 @@ def test_an_index_is_drawn_in_proportion_to_its_weight(weights):
 @given(st.floats(1e-300, 1e12), st.integers(0, 1000))
 def test_log_gamma_is_finite_at_every_shape(shape, number):
     assert np.isfinite(draws.log_gamma(stream(number), shape))
+
+
+@pytest.mark.parametrize("rate", [0.3, 15.0, 200.0])
+def test_poisson_numbers_follow_their_law(rate):
+    drawn = sample(draws.draw_poisson, 20_000, rate)
+    possible = np.arange(int(rate + 12 * np.sqrt(rate) + 12))
+    law = stats.poisson(rate)
+    assert_frequencies(
+        np.bincount(drawn, minlength=len(possible)), np.append(law.pmf(possible[:-1]), law.sf(possible[-2]))
+    )
+
+
+@pytest.mark.parametrize(("n", "p"), [(0, 0.5), (5, 0.2), (300, 0.7)])
+def test_binomial_numbers_follow_their_law(n, p):
+    drawn = sample(draws.draw_binomial, 20_000, n, p)
+    assert_frequencies(np.bincount(drawn, minlength=n + 1), stats.binom(n, p).pmf(np.arange(n + 1)))
+
+
+def test_a_huge_poisson_number_takes_no_longer_than_a_small_one():
+    drawn = sample(draws.draw_poisson, 2000, 1e12)
+    assert_follows((drawn - 1e12) / 1e6, stats.norm.cdf)

@@ -13,6 +13,8 @@ from ihmm.emissions.poisson import PoissonPhi
 from ihmm.kernels import forward_backward as fb
 from ihmm.samplers import beam
 
+pytestmark = pytest.mark.bounds
+
 RNG = np.random.default_rng(5)
 N_STATES, N_STEPS = 3, 6
 ONE, TWO = np.array([0, -1, -1, -1, -1, -1]), np.array([0, -1, 1, -1, -1, -1])

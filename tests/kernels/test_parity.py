@@ -27,7 +27,18 @@ from ihmm.emissions import (
     Poisson,
 )
 from ihmm.gibbs import hyper_priors, initial_draw, resample_globals
-from ihmm.kernels import _jit, conditionals, counts, csmc, densities, draws, families, forward_backward, sticks
+from ihmm.kernels import (
+    compilation,
+    conditionals,
+    counts,
+    csmc,
+    densities,
+    draws,
+    families,
+    forward_backward,
+    side_by_side,
+    sticks,
+)
 from ihmm.kernels.families.dispatch import CHOICE
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, PairGibbs, SplitMerge
@@ -87,12 +98,14 @@ def all_kernels():
     for module in kernel_modules():
         for function in vars(module).values():
             function = getattr(function, "py_func", function)
-            if inspect.isfunction(function) and function.__module__ == module.__name__ != _jit.__name__:
+            if inspect.isfunction(function) and function.__module__ == module.__name__:
                 yield function
 
 
 def kernel_modules():
     for info in pkgutil.walk_packages(ihmm.kernels.__path__, "ihmm.kernels."):
+        if "._" in info.name or info.name == compilation.__name__:  # about compilation, not compiled
+            continue
         yield importlib.import_module(info.name)
 
 
@@ -265,17 +278,35 @@ def chain_cases():
     forward_backward.most_probable_path(np.log(density), sequence, np.log(initial), np.log(rows), best)
     forward_backward.walk(2, np.cumsum(rows, axis=1), rng.random(20), walked)
     counts.count_overlap(best, walked, overlap)
-    return beam_cases(density, sequence, np.vstack([rows, initial])) | {
-        "log_predictive": log_predictive,
-        "walked": walked,
-        "overlap": overlap,
-        "filtered": filtered,
-        "smoothed": smoothed,
-        "most_probable_path": best,
-        "log_sum": np.array(
-            [forward_backward.log_sum(a, b) for a, b in [(-800.0, -803.0), (-2.0, 5.0), (0.0, -900.0)]]
-        ),
-    }
+    return (
+        beam_cases(density, sequence, np.vstack([rows, initial]))
+        | lane_cases(rng, sequence >= 0)
+        | {
+            "log_predictive": log_predictive,
+            "walked": walked,
+            "overlap": overlap,
+            "filtered": filtered,
+            "smoothed": smoothed,
+            "most_probable_path": best,
+            "log_sum": np.array(
+                [forward_backward.log_sum(a, b) for a, b in [(-800.0, -803.0), (-2.0, 5.0), (0.0, -900.0)]]
+            ),
+        }
+    )
+
+
+def lane_cases(rng, starts):
+    """Three chains of four states."""
+    initial, rows = rng.dirichlet(np.ones(4), 3).T.copy(), rng.dirichlet(np.ones(4), (4, 3)).transpose(0, 2, 1).copy()
+    label = rng.integers(-1, 2, (4, 3))
+    density, scale, total = np.empty((20, 4, 3)), np.empty((20, 3)), np.empty((20, 3))
+    side_by_side.relate_lanes(rng.normal(size=(3, 4, 20)), -2.0, density, scale)
+    filtered, current, causal, given_all = np.empty_like(density), initial.copy(), np.zeros((20, 3)), np.zeros((20, 3))
+    side_by_side.filter_lanes(np.exp(density), starts, initial, rows, current, filtered, total)
+    side_by_side.add_filtered_lanes(filtered, label, causal)
+    side_by_side.add_smoothed_lanes(filtered, np.append(~starts[1:], False), rows, label, current, given_all)
+    found = {"relative": density, "scale": scale, "filtered": filtered, "total": total}
+    return {f"lanes {name}": value for name, value in (found | {"causal": causal, "given all": given_all}).items()}
 
 
 def beam_cases(density, sequence, rows):

@@ -14,6 +14,8 @@ from ihmm.samplers import ParticleGibbs, particle_gibbs
 from ihmm.trajectory import Trajectory
 from ihmm.workers import Threads
 
+pytestmark = pytest.mark.bounds
+
 MODEL = Model(NormalMean(noise=0.5, scale=3.0), HDPPrior(gamma=3.0, concentration=4.0, stickiness=0.2))
 SAMPLERS = [
     ParticleGibbs(6, threshold=0.05),

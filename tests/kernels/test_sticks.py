@@ -16,6 +16,8 @@ from ihmm.sticks import extend_phi, grow, open_below
 from reference import sticks as twin
 from reference.verdicts import assert_follows, assert_mean
 
+pytestmark = pytest.mark.bounds
+
 QUICK = settings(max_examples=40, deadline=None, derandomize=True)
 STICKY = Hyper(gamma=3.0, concentration=6.0, stickiness=0.4)
 BETA = [0.25, 0.05, 0.2, 0.5]  # three states, and half of the stick unbroken

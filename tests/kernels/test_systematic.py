@@ -6,13 +6,15 @@ The problems are those of `test_csmc`, and so is the way many copies of one shor
 import numpy as np
 import pytest
 
-from ihmm.kernels import systematic
+from ihmm.kernels import particles, systematic
 from ihmm.samplers import ParticleGibbs, particle_gibbs
 from reference import systematic as twin
 from reference.broken import SYSTEMATIC, broken
 from reference.csmc import chooser, law_of, path_law
 from reference.problems import THREE_STATES, THRESHOLDS, TWO_STATES, chain_of, passes
 from reference.verdicts import assert_frequencies, assert_same_frequencies, count_outcomes
+
+pytestmark = pytest.mark.bounds
 
 
 def pass_law(chain, reference, n_particles):
@@ -122,6 +124,24 @@ def test_a_step_at_which_every_weight_is_zero_keeps_the_reference(threshold, mon
     new = passes(ParticleGibbs(5, threshold=threshold), TWO_STATES, references)
     np.testing.assert_array_equal(new[:, 1], references[:, 1])
     assert np.any(new != references)
+
+
+def test_masses_are_finite_where_weights_almost_underflow(monkeypatch):
+    def score_of_little(*arguments):
+        density = score(*arguments)
+        density.explicit[:] *= 3e-304
+        return density
+
+    def look(sticks, system, *others):
+        masses.append(system.mass[: system.first[-1]])
+        trace_back(sticks, system, *others)
+
+    score, trace_back, masses = particle_gibbs.score, particles.trace_back, []
+    monkeypatch.setattr(particle_gibbs, "score", score_of_little)
+    monkeypatch.setattr(particles, "trace_back", look)
+    passes(ParticleGibbs(60_000, threshold=0.1), TWO_STATES, [(0, 1, 0, 1)] * 20)
+    assert np.all(np.isfinite(masses[0]))
+    assert np.all(masses[0] > 0)
 
 
 @pytest.mark.parametrize("n_particles", [2, 10, 1000])

@@ -47,11 +47,17 @@ def test_any_threshold_is_exact(threshold, sampler):
     assert result.p_value > ALARM, result
 
 
-@pytest.mark.parametrize("block_size", [1, 2, 3])
+# Every size of block with the usual settings; other settings with some of them
 @pytest.mark.parametrize(
-    "sampler",
-    [ihmm.ParticleGibbs(3), ihmm.ParticleGibbs(3, "prior"), Multinomial(3, ancestor_sampling=False, threshold=0.3)],
-    ids=["posterior", "prior", "without ancestor sampling"],
+    ("block_size", "sampler"),
+    [
+        (1, ihmm.ParticleGibbs(3)),
+        (2, ihmm.ParticleGibbs(3)),
+        (3, ihmm.ParticleGibbs(3)),
+        (1, ihmm.ParticleGibbs(3, "prior")),
+        (3, ihmm.ParticleGibbs(3, "prior")),
+        (2, Multinomial(3, ancestor_sampling=False, threshold=0.3)),
+    ],
 )
 def test_blocks_of_any_size_are_exact(block_size, sampler):
     emission, series = EMISSIONS["normal-mean"]

@@ -56,9 +56,9 @@ LAYOUTS = {"one sequence": [5], "several sequences": [3, 2]}
 def trials(priors: dict, layouts: dict, samplers: dict, emissions: Iterable[str] = EMISSIONS, few: int = 0) -> list:
     """Emissions and their series, priors, layouts and samplers: (emission, series, prior, lengths, sampler).
 
-    Every pair of a thorough family, a prior, a layout and a sampler is in some trial, see `covering`. Families differ in
-    little but their densities, so that the others are tried with the last prior and the last layout only, and the first
-    `few` samplers if that is given.
+    Any two of a thorough family, a prior, a layout and a sampler meet in some trial, see `covering`. Families differ
+    in little but their densities, so that the others are tried with the last prior and the last layout only, and the
+    first `few` samplers if that is given.
     """
     emissions = [*emissions]
     thorough = [emission for emission in emissions if emission in THOROUGH]

@@ -23,7 +23,9 @@ from report_cases import KINDS, MODEL, NASTY, PATH, RNG, draw_some, embedded, ta
 def test_the_page_begins_with_the_number_of_states_and_the_verdict(posterior):
     text = words(report.render(posterior, title="Channel 7"))
     check = posterior.check()
-    assert text.startswith(f"Channel 7 Channel 7 3 states; 95 % of the draws have exactly 3. {check.verdict} steps 80")
+    levels = posterior.levels()
+    headline = f"{levels.headline} {levels.certainty} {check.verdict}"
+    assert text.startswith(f"Channel 7 Channel 7 {headline} steps 80")
     for finding in check.findings:
         assert finding.text in text
     assert f"ihmm {ihmm.__version__}" in text
@@ -81,11 +83,11 @@ def test_without_arviz_the_page_says_so(posterior, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     text = words(report.render(posterior))
     assert "Convergence was not checked: convergence diagnostics need ArviZ: pip install 'ihmm[arviz]'" in text
-    assert "3 states; 95 % of the draws have exactly 3. steps" in text
+    assert f"{posterior.levels().headline} {posterior.levels().certainty} steps" in text
 
 
 def test_one_state_is_singular(single):
-    assert words(report.render(single)).startswith("Hidden states Hidden states 1 state; 95 %")
+    assert words(report.render(single)).startswith("Hidden states Hidden states 1 level. ")
 
 
 def test_every_column_with_a_density_has_a_figure():

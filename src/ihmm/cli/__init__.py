@@ -4,7 +4,7 @@ import click
 
 import ihmm
 from ihmm.cli._demo import demo
-from ihmm.cli._errors import CommandGroup
+from ihmm.cli._errors import CommandGroup, stop_on_signals
 from ihmm.cli._fit import fit, resume
 from ihmm.cli._info import info
 from ihmm.cli._predict import predict
@@ -12,7 +12,7 @@ from ihmm.cli._report import report
 from ihmm.cli._simulate import simulate
 from ihmm.cli._warmup import warmup
 
-__all__ = ["cli"]
+__all__ = ["cli", "stop_on_signals"]
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -1,5 +1,6 @@
 """Errors as one line on stderr, and exit codes: 2 for invalid input, 1 for a bug in ihmm, 130 after Ctrl-C."""
 
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,9 +23,27 @@ class InputError(click.ClickException):
 
 
 class Interruption(click.ClickException):
-    """Ctrl-C."""
+    """Ctrl-C, or a signal that asks to end."""
 
-    exit_code = 130
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + _received[-1]  # type: ignore[misc]
+
+
+_received: list[int] = [signal.SIGINT]
+
+
+def stop_on_signals() -> None:
+    """End as after Ctrl-C when the terminal closes or the process is asked to end, unless that is ignored (nohup)."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _: Any) -> None:
+    _received.append(number)
+    raise KeyboardInterrupt
 
 
 @contextmanager
@@ -35,9 +54,13 @@ def input_errors() -> Iterator[None]:
     except BrokenPipeError:
         raise  # the reader of our output has closed it, as `head` does
     except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
+        raise InputError(describe(error)) from error
     except (ValueError, TypeError, ImportError, RuntimeError) as error:
         raise InputError(str(error)) from error
+
+
+def describe(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
 
 
 @contextmanager
@@ -65,6 +88,10 @@ class Command(click.Command):
             raise
         except KeyboardInterrupt as error:
             raise Interruption("interrupted") from error
+        except OSError as error:  # a full disk, a folder without permission to write
+            raise InputError(describe(error)) from error
+        except MemoryError as error:
+            raise InputError("not enough memory; use fewer draws or chains, or a shorter series") from error
         except Exception as error:
             if ctx.meta.get("debug"):
                 click.echo(traceback.format_exc(), err=True)

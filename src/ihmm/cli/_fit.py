@@ -75,8 +75,15 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     help="Order of an autoregressive emission (default 1) or of the noise of levels (0).",
 )
 @click.option("--sticky/--no-sticky", default=True, show_default=True, help="Model a bias towards self-transitions.")
-@click.option("--min-dwell", type=POSITIVE, help="Steps that a state lasts at least; chosen with --emission auto.")
-@click.option("--resolution", type=float, help="Levels that differ by less count as one; chosen with --emission auto.")
+@click.option(
+    "--duration",
+    type=click.Choice(_checks.DURATIONS),
+    help="Law of how long states last; by default as in a hidden Markov model.",
+)
+@click.option("--min-dwell", type=POSITIVE, help="Least number of steps that a state lasts.")
+@click.option(
+    "--resolution", type=float, help="Means that differ by less than this are on one level; in the units of the data."
+)
 @click.option("--seed", type=NOT_NEGATIVE, help="Random seed; chosen at random and stored by default.")
 @click.option("--chains", type=POSITIVE, default=4, show_default=True, help="Number of independent chains.")
 @click.option("--draws", type=POSITIVE, default=1000, show_default=True, help="Draws to keep per chain.")
@@ -96,7 +103,11 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     show_default=True,
     help="Sampler of the state sequence.",
 )
-@click.option("--particles", type=click.IntRange(min=2), help="Number of particles of particle-gibbs; 10 by default.")
+@click.option(
+    "--particles",
+    type=click.IntRange(min=2),
+    help="N of particle-gibbs, the most states kept at a time step; 50 by default.",
+)
 @delimiter_option
 @click.option("--symbols", multiple=True, hidden=True)
 @cores_option
@@ -141,6 +152,7 @@ def fit(
         options = FitOptions(seed=secrets.randbelow(2**32) if seed is None else seed, **others)
         report = check_report(report)
         run = _new_folder(out, options.files[0])
+        _checks.utf8(str(run))
         table = options.read_table()
         choice = options.make_choice(table)
         model = choice.model
@@ -190,6 +202,8 @@ def resume(run: Path, draws: int | None, cores: int | None, report: bool | None,
     with resumable(run):
         with input_errors():
             report = check_report(report)
+            provenance.read(run)  # both are checked before the sweeps are made
+            fit_options.read_run(run)
             posterior = _sample_to_the_end(lambda: ihmm.resume(run, draws=draws, cores=cores, progress=not quiet))
             provenance.add_resumption(run)
             if draws is not None:
@@ -235,6 +249,7 @@ def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json
         click.echo("Why this model:\n  " + "\n  ".join(record["reasons"]) + "\n")
     click.echo(outputs.describe(posterior, run))
     checked = outputs.check(posterior)
-    click.echo(f"\n{checked}" if checked is not None else "\nConvergence not checked; pip install 'ihmm[arviz]'.")
+    not_checked = "The result was not checked; pip install 'ihmm[arviz]'."
+    click.echo(f"\n{checked.text(str(run)) if checked is not None else not_checked}")
     files = sorted(path.name for path in run.iterdir() if path.suffix in (".json", ".csv", ".toml", ".html"))
     click.echo(f"\nFiles in {run}: {', '.join(files)}")

@@ -8,7 +8,7 @@ import click
 from ihmm import fit_options, provenance, tables
 from ihmm.cli._errors import Command, input_errors
 from ihmm.cli._options import column_option, csv_option, delimiter_option, files_argument, id_option, run_argument
-from ihmm.cli._runs import load
+from ihmm.cli._runs import check_writable, load
 
 
 @click.command(cls=Command)
@@ -43,8 +43,7 @@ def predict(
 
     with input_errors():
         posterior = load(run)
-        settings = run / fit_options.FILE_NAME
-        fitted = fit_options.read_toml(settings) if settings.exists() else {}
+        fitted = fit_options.read_run(run)
         if not files:
             raise ValueError("no input file; name at least one file to predict")
         table = tables.read(
@@ -56,9 +55,8 @@ def predict(
             shortest=1,
         )
         posterior.model.observe(table.series, shortest=1)
-        if out is not None:
-            out.touch()
-    outputs.write_predictions(sys.stdout if out is None else out, posterior, table, causal=causal)
+        check_writable(out)
+        outputs.write_predictions(sys.stdout if out is None else out, posterior, table, causal=causal)
     held_out = posterior.log_likelihood(table.series).sum()
     per_row = held_out / len(table.values)
     click.echo(f"Held-out log-likelihood {held_out:.2f}, {per_row:.4f} per row", err=out is None)

@@ -23,4 +23,5 @@ def report(run: Path) -> None:
     with input_errors():
         check_report(True)
         posterior = load(run)
-    click.echo(f"Wrote {outputs.write_report(posterior, run)}")
+        file = outputs.write_report(posterior, run)
+    click.echo(f"Wrote {file}")

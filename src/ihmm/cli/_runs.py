@@ -19,6 +19,7 @@ RUNS = Path("runs")
 
 def next_folder(name: str) -> Path:
     """The first of runs/NAME-1, runs/NAME-2, … that does not exist."""
+    name = "".join(letter if letter.isprintable() else "_" for letter in name)
     n = 1
     while (RUNS / f"{name}-{n}").exists():
         n += 1
@@ -52,3 +53,10 @@ def check_report(requested: bool | None) -> bool:
 
 def count_rows(n: int) -> str:
     return f"{n} row{'s' * (n != 1)}"
+
+
+def check_writable(out: Path | None) -> None:
+    """Find out before a long computation whether its result can be written."""
+    if out is not None:
+        with out.open("ab"):
+            pass

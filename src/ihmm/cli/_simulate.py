@@ -9,6 +9,7 @@ import click
 import ihmm
 from ihmm.cli._errors import Command, input_errors
 from ihmm.cli._options import NOT_NEGATIVE, POSITIVE, csv_option
+from ihmm.cli._runs import check_writable
 
 if TYPE_CHECKING:
     from ihmm.model import Model
@@ -44,6 +45,7 @@ def simulate(states: int | None, length: int, seed: int, emission: str, out: Pat
             raise ValueError(
                 "--states cannot be used with --emission ion-channel, which has four levels; choose another --emission"
             )
+        check_writable(out)
         write_simulated(out, emission, states, length, seed)
 
 

@@ -11,30 +11,49 @@ from ihmm.cli._errors import Command
 if TYPE_CHECKING:
     from ihmm._typing import Array
     from ihmm.emissions import Emission
+    from ihmm.samplers import Sampler
+
+    Task = tuple[Array, str | Emission, Sampler]
 
 
 @click.command(cls=Command)
 def warmup() -> None:
     """Compile all kernels now, so that the first run starts at once.
 
+    Kernels are compiled for numbers, symbols, counts, rows and columns of different types, and for the samplers that
+    are not the default.
+
     \b
     Example:
       ihmm warmup
     """
+    from ihmm.kernels.compilation import where_kept
+    from ihmm.progress import while_compiling
+
     begin = time.perf_counter()
+    for values, emission, sampler in while_compiling(_tasks()):
+        _compile_for(values, emission, sampler)
+    folder, reason = where_kept()
+    click.echo(
+        f"Compiled in {time.perf_counter() - begin:.1f} s, kept in {folder}" + (f" ({reason})" if reason else "")
+    )
+
+
+def _tasks() -> "list[Task]":
     y, states = ihmm.datasets.ion_channel(length=60)[:2]
-    for values in (y[:, None], states[:, None], 20 * states[:, None], y.reshape(-1, 2)):
-        _compile_for(values, "auto")
-    _compile_for(y.reshape(-1, 2), ihmm.Independent(ihmm.Normal(), ihmm.Normal()))
-    ihmm.InfiniteHMM(draws=2, tune=2, chains=1).fit(ihmm.datasets.fret(length=200).series)
-    click.echo(f"Compiled in {time.perf_counter() - begin:.1f} s; compiled code is cached on disk.")
+    rows, number = y.reshape(-1, 2), y[:, None]
+    data: list[tuple[Array, str | Emission]] = [(number, "auto"), (rows, "auto")]
+    data += [(states[:, None], "auto"), (20 * states[:, None], "auto")]
+    data += [(rows, ihmm.Independent(ihmm.Normal(), ihmm.Normal()))]
+    samplers = (ihmm.ParticleGibbs(), ihmm.Beam(), ihmm.DirectAssignment())
+    tasks: list[Task] = [(*each, sampler) for sampler in samplers for each in data]
+    return [*tasks, (number, "student-t", samplers[0])]
 
 
-def _compile_for(values: "Array", emission: "str | Emission") -> None:
+def _compile_for(values: "Array", emission: "str | Emission", sampler: "Sampler") -> None:
     from ihmm.model import model_for
 
     model = model_for(values, emission)
-    for sampler in (ihmm.ParticleGibbs(), ihmm.Beam(), ihmm.DirectAssignment()):
-        posterior = ihmm.sample(model, values, sampler=sampler, draws=2, tune=2, chains=1, init="auto", progress=False)
+    posterior = ihmm.sample(model, values, sampler=sampler, draws=2, tune=2, chains=1, init="auto", progress=False)
     posterior.smooth(values)
     posterior.log_likelihood(values)

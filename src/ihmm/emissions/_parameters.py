@@ -1,6 +1,6 @@
 """Parameters of K states as one object: an array, or a NamedTuple of arrays, possibly nested, with leading axis K."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -37,15 +37,24 @@ def _rebuild(like: Phi, arrays: Iterator[Array]) -> Phi:
 
 def take(phi: Phi, index: Any) -> Phi:
     """The parameters of some of the states; `index` is anything that indexes an array."""
-    return rebuild(phi, (array[index] for array in fields(phi).values()))
+    return _apply(lambda array: array[index], phi)
 
 
 def join(*parts: Phi) -> Phi:
     """The parameters of several sets of states, concatenated; narrower arrays are padded with zeros."""
-    return rebuild(parts[0], map(_concatenate, zip(*(fields(part).values() for part in parts), strict=True)))
+    return _apply(_concatenate, *parts)
 
 
-def _concatenate(arrays: tuple[Array, ...]) -> Array:
+def _apply(function: Callable[..., Array], *phis: Phi) -> Phi:
+    """The function of the arrays of φ, or of corresponding arrays of several, in the structure of the first."""
+    like = phis[0]
+    if isinstance(like, np.ndarray):
+        return function(*phis)
+    parts = [_apply(function, *each) for each in zip(*phis, strict=True)]
+    return like._make(parts) if hasattr(like, "_make") else tuple(parts)
+
+
+def _concatenate(*arrays: Array) -> Array:
     if len({array.shape[1:] for array in arrays}) == 1:
         return np.concatenate(arrays)
     shape = np.max([array.shape[1:] for array in arrays], axis=0)
@@ -59,4 +68,6 @@ def _concatenate(arrays: tuple[Array, ...]) -> Array:
 
 def size(phi: Phi) -> int:
     """K, the number of states."""
-    return len(next(iter(fields(phi).values())))
+    while not isinstance(phi, np.ndarray):
+        phi = phi[0]
+    return len(phi)

@@ -94,6 +94,10 @@ class Emission(Protocol):
         """For densities that depend on the last p states: the density in the first p steps of a state."""
         return None
 
+    def without_memory(self) -> "Emission":
+        """For densities that depend on the last p states: the same family with p = 0, for which starts are found."""
+        return self
+
     def column(self, d: int) -> "tuple[Emission, Callable[[Phi], Phi]] | None":
         """For plots: the marginal law of one column, as an emission of one number, and a function that maps φ to its
         parameter. None if there is no such law."""

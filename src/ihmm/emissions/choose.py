@@ -21,6 +21,7 @@ MAX_SYMBOLS = 10  # integers below this are treated as symbols, larger ones as c
 MAX_CORRELATED = 20  # columns up to which covariances are full
 MIN_NOISE = 1e-10  # of an autoregression, relative to the variance of the series
 INTERQUARTILE_RANGE = 1.349  # of a standard normal distribution
+MIN_SPREAD = 1e-140  # its square is still a normal number
 NORMAL_DIFFERENCE = 0.954  # median absolute difference of two standard normal variables
 RANGE = (0.01, 0.99)  # quantiles between which levels are expected
 WITHIN = 0.1  # expected variance within a state, relative to the variance of the series
@@ -92,8 +93,9 @@ def guess(values: Array) -> str:
 
 
 def _moments(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    mean = np.nanmean(values, axis=0)
-    return mean, _positive(np.nanvar(values, axis=0), mean)
+    mean, variance = np.nanmean(values, axis=0), np.nanvar(values, axis=0)
+    _check_spread(values, variance)
+    return mean, _positive(variance, mean)
 
 
 def _autoregressive(values: FloatArray, order: int) -> Emission:
@@ -171,8 +173,21 @@ def _multinomial(values: FloatArray) -> Emission:
 def _student_t(values: FloatArray) -> StudentT:
     low, middle, high = np.nanquantile(values, (0.25, 0.5, 0.75))
     variance = ((high - low) / INTERQUARTILE_RANGE) ** 2 if high > low else np.nanvar(values)
+    _check_spread(values, np.asarray(variance))
     within = WITHIN * _positive(np.asarray(variance), middle)
     return StudentT(mean=float(middle), strength=WITHIN, shape=2.0, rate=float(within))
+
+
+def _check_spread(values: FloatArray, variance: FloatArray) -> None:
+    """A series that is not constant must not seem so because the squares of its differences vanish."""
+    spread = np.nanmax(values, axis=0) - np.nanmin(values, axis=0)
+    lost = np.flatnonzero((spread > 0) & (spread < MIN_SPREAD) & (variance < MIN_SPREAD**2))
+    if lost.size:
+        found = float(spread[lost[0]])
+        raise ValueError(
+            f"the values of column {lost[0]} differ by at most {found:.3g}, less than arithmetic can square; rescale "
+            f"the series, for example by a factor of {1 / found:.0e}"
+        )
 
 
 def _positive(variance: FloatArray, mean: FloatArray) -> FloatArray:

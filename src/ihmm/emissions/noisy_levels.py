@@ -109,6 +109,10 @@ class NoisyLevels(Emission):
         """Number of past states that the density of a step depends on; None if on past values only."""
         return None if self.filtered and self.order else self.order
 
+    def without_memory(self) -> "NoisyLevels":
+        """The same with white noise."""
+        return replace(self, order=0)
+
     def validate(self, y: Array) -> FloatArray:
         values = real_rows(y, self.n_features, "NoisyLevels")
         return values[:, 0] if self.n_features == 1 else values

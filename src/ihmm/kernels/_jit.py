@@ -5,14 +5,22 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+Kernel: Any
+try:
+    from ihmm.kernels import _compiler
+except (ImportError, AttributeError):  # another version of numba: compiled as numba does it, which takes longer
+    Kernel = None
+else:
+    Kernel = _compiler.Kernel
+
 Function = TypeVar("Function", bound=Callable[..., object])
 # `_nrt`, reference counts, is explicit: without it a function would inherit the setting of the first one that calls it
-FLAGS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": True}
+FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": True}
 
 
 def jit(function: Function) -> Function:
     """Compile, cache on disk, and release the GIL so that chains can run in threads of one process."""
-    return cast(Function, numba.njit(**FLAGS)(function))
+    return _compiled(function, FLAGS)
 
 
 def inlined(function: Function) -> Function:
@@ -20,4 +28,10 @@ def inlined(function: Function) -> Function:
 
     It must not allocate: it is compiled without reference counts, which cost more than these lines (10 ns a call).
     """
-    return cast(Function, numba.njit(**(FLAGS | {"forceinline": True, "_nrt": False}))(function))
+    return _compiled(function, FLAGS | {"forceinline": True, "_nrt": False})
+
+
+def _compiled(function: Function, flags: dict[str, Any]) -> Function:
+    if Kernel is None or numba.config.DISABLE_JIT:
+        return cast(Function, numba.njit(cache=True, **flags)(function))
+    return cast(Function, Kernel(function, {}, flags | {"nopython": True, "boundscheck": None}))

@@ -135,7 +135,8 @@ def column_sums(tables):
 @jit
 def draw_masses(stream, priors, counts, beta, concentration, stickiness, no_self=False):
     """c and ρ given the counts and β, by slice sampling of log c, then of logit ρ; fixed quantities are unchanged."""
-    point = np.array([math.log(concentration), math.log(max(stickiness, FLOOR)) - math.log1p(-stickiness)])
+    point = np.empty(2)
+    point[0], point[1] = math.log(concentration), math.log(max(stickiness, FLOOR)) - math.log1p(-stickiness)
     if priors.concentration_shape > 0.0:
         slice_along(stream, priors, counts, beta, point, 0, no_self)
         concentration = math.exp(point[0])
@@ -205,7 +206,9 @@ def draw_gamma(stream, priors, served, gamma):
 
     Every visited state was first entered through β, so all K columns have a table.
     """
-    n_tables = served.sum()
+    n_tables = 0
+    for k in range(len(served)):
+        n_tables += served[k]
     shape = priors.gamma_shape + len(served)
     rate = priors.gamma_rate - log_beta(stream, gamma + 1.0, float(n_tables))
     if priors.n_total < ENDLESS:
@@ -225,7 +228,8 @@ def draw_beta(stream, n_total, served, gamma):
     n_states = len(served)
     beta = np.empty(n_states + 1)
     if gamma == math.inf:  # equal weights
-        beta[:n_states] = 1.0 / n_total
+        for k in range(n_states):
+            beta[k] = 1.0 / n_total
         beta[n_states] = max(1.0 - n_states / n_total, FLOOR)
         return beta
     each = 0.0 if n_total == ENDLESS else gamma / n_total

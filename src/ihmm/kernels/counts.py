@@ -8,6 +8,7 @@ from ihmm.kernels._jit import jit
 from ihmm.kernels.draws import uniform
 
 MAX_DIRECT = 16  # customers or factors up to which there are no shortcuts
+MAX_GAP = 64.0  # customers per table up to which customers are drawn one by one: a bisection takes as long
 
 
 @jit
@@ -26,6 +27,36 @@ def count_transitions(states, offsets, n_states):
             previous, stayed = states[t], 0
         counts[previous + 1, previous] += stayed
     return counts
+
+
+@jit
+def mark(positions, size):
+    """An array of `size` flags, True at the given positions."""
+    flags = np.zeros(size, np.bool_)
+    for i in range(len(positions)):
+        flags[positions[i]] = True
+    return flags
+
+
+@jit
+def steps_in(states, k):
+    """The time steps in state k, in order."""
+    steps = np.empty(len(states), np.int64)
+    n = 0
+    for t in range(len(states)):
+        if states[t] == k:
+            steps[n] = t
+            n += 1
+    return steps[:n]
+
+
+@jit
+def row_total(counts):
+    """Σ_k n_k of one row."""
+    number = 0
+    for k in range(len(counts)):
+        number += counts[k]
+    return number
 
 
 @jit
@@ -58,13 +89,14 @@ def moments(states, values, n_states):
 def count_tables(stream, customers, concentration):
     """Σ_i Bernoulli(a / (a + i)), i = 0 … n − 1: the first customer always opens a table.
 
-    For many customers the gaps are drawn instead: P(no table among customers i … l − 1) = Γ(l) Γ(a+i) / (Γ(i) Γ(a+l)),
-    so one uniform and a bisection find the next table, and the cost grows with the number of tables, not of customers.
+    Where tables are rare the gaps are drawn instead: P(no table among customers i … l − 1) is
+    Γ(l) Γ(a+i) / (Γ(i) Γ(a+l)), so one uniform and a bisection find the next table, and the cost grows with the number
+    of tables, not of customers.
     """
     tables = 1
-    for i in range(1, min(customers, MAX_DIRECT)):
-        tables += uniform(stream) * (concentration + i) < concentration
-    i = MAX_DIRECT
+    i = int(min(float(customers), max(MAX_DIRECT, MAX_GAP * concentration)))
+    for customer in range(1, i):
+        tables += uniform(stream) * (concentration + customer) < concentration
     while i < customers:
         # the next table is opened by the first customer l with log P(none among i … l) < log u
         log_u = math.log(1.0 - uniform(stream))
@@ -153,5 +185,11 @@ def count_overlap(left, right, counts):
     for a in range(counts.shape[0]):
         for b in range(counts.shape[1]):
             counts[a, b] = 0
+    # As in `count_transitions`: steps at which neither sequence changes are counted in a local variable
+    a, b, stayed = 0, 0, 0
     for t in range(len(left)):
-        counts[left[t], right[t]] += 1
+        if left[t] != a or right[t] != b:
+            counts[a, b] += stayed
+            a, b, stayed = left[t], right[t], 0
+        stayed += 1
+    counts[a, b] += stayed

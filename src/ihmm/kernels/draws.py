@@ -15,6 +15,7 @@ FLOOR = 1e-300  # smallest probability
 MAX_LOG_DIFFERENCE = (
     1000.0  # 300 more than it takes to reach the floor: a difference of two log Gamma(a + 1) is never that large
 )
+MAX_RATE = 1e15  # of Poisson variates
 SMALL_SHAPE = 0.3  # below it, rejection sampling of the logarithm is faster
 ALWAYS_ACCEPT = -40.0  # exp(−eˣ) is 1 for all x below
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
@@ -142,19 +143,34 @@ def draw_poisson(stream, rate):
     the same way; else the n − 1 points before it are uniform.
     """
     count = 0
+    rate = min(rate, MAX_RATE)
     while rate > 16.0:
         n = int(0.875 * rate)
         point = math.exp(log_gamma(stream, float(n)))
         if point > rate:
-            for _ in range(n - 1):
-                count += uniform(stream) * point < rate
-            return count
+            return count + draw_binomial(stream, n - 1, rate / point)
         count, rate = count + n, rate - point
     product = 1.0 - uniform(stream)
     limit = math.exp(-rate)
     while product > limit:
         count += 1
         product *= 1.0 - uniform(stream)
+    return count
+
+
+@jit
+def draw_binomial(stream, n, p):
+    """The number of n uniform points below p; halved at the median of the points, which is a Beta variate."""
+    count = 0
+    while n > 16:
+        middle = 1 + n // 2
+        point = math.exp(log_beta(stream, float(middle), float(n + 1 - middle)))
+        if point <= p:
+            count, n, p = count + middle, n - middle, (p - point) / (1.0 - point)
+        else:
+            n, p = middle - 1, p / point
+    for _ in range(n):
+        count += uniform(stream) < p
     return count
 
 

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ihmm.kernels._jit import jit
-from ihmm.kernels.counts import count_transitions, log_rise
+from ihmm.kernels.counts import count_transitions, log_rise, row_total, steps_in
 from ihmm.kernels.draws import FLOOR, uniform
 from ihmm.kernels.families import change_statistics, combine, gather_statistics, log_evidence, log_predictive
 from ihmm.kernels.families.dispatch import n_given
@@ -120,7 +120,7 @@ def split_in_two(stream, family, prior, values, size, states, k, new):
     # The compiler knows the dimensions of arguments only, not of the fields of a bundle
     if prior.ndim == 2 and n_given(family, prior) > 0 and uniform(stream) < 0.5:
         return split_dynamics(stream, family, prior, values, size, states, k, new)
-    steps = np.flatnonzero(states == k)
+    steps = steps_in(states, k)
     first, second = steps[int(uniform(stream) * len(steps))], steps[int(uniform(stream) * len(steps))]
     sides = np.zeros((2, size))
     change_statistics(family, sides[0], values, first, 1.0)
@@ -149,7 +149,7 @@ def split_dynamics(stream, family, prior, values, size, states, k, new):
     Two random segments start the two sides. Then the steps take the best sequence of sides (Viterbi), in which each
     switch costs log n.
     """
-    steps = np.flatnonzero(states == k)
+    steps = steps_in(states, k)
     length = min(len(steps), MIN_SEGMENT + 2 * n_given(family, prior))
     sides = np.zeros((2, size))
     for side in range(2):
@@ -210,7 +210,7 @@ def log_choices(compiled, concentrations, offsets, states, statistics, counts, b
     family, prior, values, _ = compiled
     _, concentration, stickiness = concentrations
     alpha, kappa = concentration * (1.0 - stickiness), concentration * stickiness
-    leave_a, leave_b = counts[a + 1].sum() + concentration, counts[b + 1].sum() + concentration
+    leave_a, leave_b = row_total(counts[a + 1]) + concentration, row_total(counts[b + 1]) + concentration
     stay_a = (counts[a + 1, a] + alpha * beta[a] + kappa) / leave_a
     stay_b = (counts[b + 1, b] + alpha * beta[b] + kappa) / leave_b
     cross_a = (counts[a + 1, b] + alpha * beta[b]) / leave_a
@@ -277,7 +277,7 @@ def row_gain(counts, beta, concentration, stickiness, alive, a, b):
             gain -= log_rise(mass * beta[a], counts[j, a]) + log_rise(mass * beta[b], counts[j, b])
     # Two rows become one
     row_a, row_b = counts[a + 1], counts[b + 1]
-    leave_a, leave_b = row_a.sum(), row_b.sum()
+    leave_a, leave_b = row_total(row_a), row_total(row_b)
     gain += (
         log_rise(concentration, leave_a) + log_rise(concentration, leave_b) - log_rise(concentration, leave_a + leave_b)
     )

@@ -1,5 +1,7 @@
 """From log-densities by state to relative log-densities by time step."""
 
+import numpy as np
+
 from ihmm.kernels._jit import jit
 
 
@@ -19,9 +21,9 @@ def relate_with_tail(table, log_marginal, n_explicit, has_tail, least, target):
     `target` receives those of the explicit states, and g_t in the last column if there is a tail, as (T, K): relative
     to the largest of each step, and at least `least`. In `table`, those of the tail become relative to g_t.
     """
-    top = log_marginal.copy()
-    if not has_tail:
-        top[:] = table[0]
+    top = np.empty(len(log_marginal))
+    for t in range(len(top)):
+        top[t] = log_marginal[t] if has_tail else table[0, t]
     for k in range(n_explicit):
         for t in range(len(top)):
             top[t] = max(top[t], table[k, t])

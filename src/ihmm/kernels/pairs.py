@@ -10,7 +10,7 @@ import numpy as np
 
 from ihmm.kernels._jit import jit
 from ihmm.kernels.conditionals import base_measure, draw_dirichlet
-from ihmm.kernels.counts import count_transitions
+from ihmm.kernels.counts import count_transitions, mark
 from ihmm.kernels.draws import FLOOR, draw_index, split, uniform
 
 TRIES = 2  # per scan, to find a step at which two states overlap
@@ -23,8 +23,7 @@ def resample_pairs(stream, density, offsets, states, beta, concentration, sticki
     A pair is two states drawn by their densities at a random step, so few pairs are updated if states hardly overlap.
     """
     n_states = density.shape[1]
-    begins = np.zeros(len(states) + 1, np.bool_)
-    begins[offsets] = True
+    begins = mark(offsets, len(states) + 1)
     measure = base_measure(beta, concentration, stickiness)
     counts = count_transitions(states, offsets, n_states)
     steps, chances = np.empty(len(states), np.int64), np.empty(len(states))
@@ -59,9 +58,9 @@ def draw_rows_of_pair(stream, counts, measure, a, b):
         enter[j, 0], enter[j, 1] = split(stream, counts[j, a] + measure[j, a], counts[j, b] + measure[j, b])
     for side in range(2):
         row = b + 1 if side == 1 else a + 1
-        leave[side] = measure[row]
         for k in range(n_states):
-            leave[side, k] += counts[row, k]
+            leave[side, k] = measure[row, k] + counts[row, k]
+        leave[side, n_states] = measure[row, n_states]
         draw_dirichlet(stream, leave[side])
     return enter, leave
 

@@ -28,8 +28,11 @@ def relate_lanes(table, least, target, scale):
 
 @jit
 def filter_lanes(density, starts, initial, rows, current, filtered, total):
-    """p(s_t = k | y_1 … y_t) in `filtered` (T, K, lane), p(y_t | y_1 … y_{t−1}) in `total`, up to the factors of the
-    densities; `starts` marks the first steps of sequences. `current` (K, lane) has the filtered probabilities of the step before, and in the end those of the last.
+    """p(s_t = k | y_1 … y_t) in `filtered` (T, K, lane), and p(y_t | y_1 … y_{t−1}) in `total`, up to the factors of
+    the densities.
+
+    `starts` marks the first steps of sequences. `current` (K, lane) has the filtered probabilities of the step before
+    the first, and in the end those of the last.
     """
     n_steps, n_states, n_lanes = density.shape
     predicted, scale = np.empty((n_states, n_lanes)), np.empty(n_lanes)

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm.kernels._jit import inlined, jit
+from ihmm.kernels.counts import mark
 from ihmm.kernels.draws import FLOOR, draw_index, uniform
 from ihmm.kernels.families import change_statistics, log_predictive, prepare
 
@@ -58,8 +59,7 @@ def split_and_merge(stream, compiled, concentrations, offsets, states, beta, n_s
 
     `compiled` is the `CompiledFamily` of the emission, `concentrations` is (γ, c, ρ).
     """
-    begins = np.zeros(len(states) + 1, np.bool_)
-    begins[offsets] = True
+    begins = mark(offsets, len(states) + 1)
     n_split, n_merged = 0, 0
     for _ in range(attempts):
         i, j = pick_anchors(stream, compiled, states, n_states)
@@ -83,7 +83,12 @@ def pick_anchors(stream, compiled, states, n_states):
     for m in range(N_CANDIDATES):
         candidates[m] = int(uniform(stream) * len(states))
         weight[m] = log_predictive(family, prior, statistic, values, candidates[m])
-    return candidates[draw_index(stream, np.exp(weight - weight.max()))], j
+    top = -math.inf
+    for m in range(N_CANDIDATES):
+        top = max(top, weight[m])
+    for m in range(N_CANDIDATES):
+        weight[m] = math.exp(weight[m] - top)
+    return candidates[draw_index(stream, weight)], j
 
 
 @jit
@@ -112,7 +117,8 @@ def split_or_merge(stream, compiled, concentrations, begins, states, beta, n_sta
     else:
         b, whole = n_states, beta[a]
         log_odds = MIN_LOG_ODDS + (MAX_LOG_ODDS - MIN_LOG_ODDS) * uniform(stream)
-    share = np.array([whole / (1.0 + math.exp(-log_odds)), whole / (1.0 + math.exp(log_odds))])
+    share = np.empty(2)
+    share[0], share[1] = whole / (1.0 + math.exp(-log_odds)), whole / (1.0 + math.exp(log_odds))
     attempt = Attempt(is_merge, a, b, i, j, share)
 
     limits = (PATIENT_STOP_BELOW, math.inf) if uniform(stream) < P_PATIENT else (STOP_BELOW, STOP_ABOVE)
@@ -126,17 +132,19 @@ def split_or_merge(stream, compiled, concentrations, begins, states, beta, n_sta
 
     accepted = math.log(1.0 - uniform(stream)) < (-ratio if is_merge else ratio)
     if is_merge and accepted:
-        states[union] = a
+        for q in range(len(union)):
+            states[union[q]] = a
         beta[a] = whole
         for k in range(b, n_states - 1):
             beta[k] = beta[k + 1]
-        states[states > b] -= 1
+        for t in range(len(states)):
+            states[t] -= states[t] > b
         return -1
     if is_merge or accepted:
         chosen = choices[draw_index(stream, weight)]
         for q in range(len(union)):
             states[union[q]] = b if chosen[q] else a
-        beta[a], beta[b] = share
+        beta[a], beta[b] = share[0], share[1]
     return 1 if accepted else 0
 
 
@@ -165,13 +173,16 @@ def choose_sides(stream, compiled, concentrations, begins, states, beta, n_state
     union, choices = np.empty(len(states), np.int64), np.empty((n_particles, len(states)), np.bool_)
     sides = np.zeros(n_particles, np.int64)  # of the previous step
     joined = np.zeros(n_particles)  # number of steps in b
-    weight = np.full(n_particles, 1.0 / n_particles)
+    weight = np.empty(n_particles)
     # pending factors of the weights: transition probabilities, and logarithms of densities
-    factor, log_factor = np.ones(n_particles), np.zeros(n_particles)
+    factor, log_factor = np.empty(n_particles), np.zeros(n_particles)
+    for p in range(n_particles):
+        weight[p], factor[p] = 1.0 / n_particles, 1.0
     factor_one, log_factor_one = 1.0, 0.0
     first, n = visit_start(states, begins, a, b, j), 0
     for offset in range(len(states)):
-        t = (first + offset) % len(states)
+        t = first + offset
+        t -= len(states) if t >= len(states) else 0  # much faster than %
         if states[t] != a and states[t] != b:
             continue
         inside = 0.0 if begins[t] or (states[t - 1] != a and states[t - 1] != b) else 1.0
@@ -299,10 +310,19 @@ def resample(stream, weight, keep_first, urns, statistics, choices, sides, joine
         squares += weight[p] * weight[p]
     if n_particles * squares <= 2.0:
         return
-    source, source_sides = np.empty(n_particles, np.int64), np.arange(len(urns))
+    source = np.empty(n_particles, np.int64)
     for p in range(n_particles):
         source[p] = 0 if keep_first and p == 0 else draw_index(stream, weight)
-        source_sides[2 * p], source_sides[2 * p + 1] = 2 * source[p], 2 * source[p] + 1
-    urns[:], statistics[:] = urns[source_sides], statistics[source_sides]
-    choices[:], sides[:], joined[:] = choices[source], sides[source], joined[source]
-    weight[:] = 1.0 / n_particles
+    old_urns, old_statistics, old_choices = urns.copy(), statistics.copy(), choices.copy()
+    old_sides, old_joined = sides.copy(), joined.copy()
+    for p in range(n_particles):
+        weight[p] = 1.0 / n_particles
+        sides[p], joined[p] = old_sides[source[p]], old_joined[source[p]]
+        for t in range(choices.shape[1]):
+            choices[p, t] = old_choices[source[p], t]
+        for side in range(2):
+            old, new = 2 * source[p] + side, 2 * p + side
+            for k in range(urns.shape[1]):
+                urns[new, k] = old_urns[old, k]
+            for k in range(statistics.shape[1]):
+                statistics[new, k] = old_statistics[old, k]

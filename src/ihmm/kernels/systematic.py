@@ -26,7 +26,7 @@ from ihmm.kernels._jit import inlined, jit
 from ihmm.kernels.draws import copy_stream, seed_stream, uniform
 from ihmm.kernels.particles import GROW, NOTHING, mix_rows, open_rows, reach_out, search, weigh_tail
 
-TINY = 1e-304  # a spacing below this has underflowed
+TINY = 1e-304  # weights below this have underflowed
 
 
 @jit

@@ -19,7 +19,7 @@ from ihmm.samplers._densities import relative_densities
 from ihmm.sticks import new_stream
 from ihmm.trajectory import Trajectory
 
-MAX_STEPS = 20_000  # on longer data the move acts in a share of the sweeps
+MAX_STEPS = 5000  # on longer data the move acts in a share of the sweeps
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class PairGibbs:
     """Resample which of two states each of their time steps belongs to, given φ, by exact Gibbs updates.
 
     Pairs of states that explain the same observations well are chosen most often; states that hardly overlap are rarely
-    chosen. Supports every emission except mixtures, and every sampler that does not integrate φ out. On more than 20
-    000 time steps it acts in a share of the sweeps.
+    chosen. Supports every emission except mixtures, and every sampler that does not integrate φ out. On more than 5000
+    time steps it acts in a share of the sweeps.
 
     Parameters
     ----------

@@ -24,13 +24,17 @@ from ihmm.moves._base import MoveInfo
 from ihmm.samplers import StateUpdate
 from ihmm.trajectory import Trajectory
 
+FIRST, EVERY = 10, 5  # sweeps in which it acts
 REFITS = 2  # updates of φ after a merge
 LOG_ZERO = -1e10  # stands for log 0
 
 
 @dataclass(frozen=True)
 class MergeTwins:
-    """In the first tuning sweeps, merge pairs of states whose emissions overlap if a BIC-like score improves.
+    """While tuning, merge pairs of states whose emissions overlap if a BIC-like score improves.
+
+    It acts in every fifth sweep, after a few in which the trajectory settles: the score is that of one trajectory, and
+    a bad one makes states look superfluous.
 
     Emissions that are conjugate in a model without durations are left to `GreedySplitMerge`, which integrates φ out,
     and mixtures to `GroupComponents`.
@@ -38,7 +42,7 @@ class MergeTwins:
     Parameters
     ----------
     sweeps
-        Number of tuning sweeps in which it acts.
+        It acts up to this tuning sweep.
     tries
         Maximum number of merges that are refused per sweep.
     """
@@ -52,7 +56,7 @@ class MergeTwins:
         _checks.count("MergeTwins tries (maximum number of refused merges per sweep)", self.tries)
 
     def acts(self, sweep: int, tune: int) -> bool:
-        return sweep < min(self.sweeps, tune)
+        return FIRST <= sweep < min(self.sweeps, tune) and sweep % EVERY == 0
 
     def apply(
         self, rng: np.random.Generator, data: Data, model: Model, update: StateUpdate, hyper: Hyper

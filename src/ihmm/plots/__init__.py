@@ -19,7 +19,7 @@ from ihmm.plots._forecast import forecast
 from ihmm.plots._matrices import co_assignment, transitions
 from ihmm.plots._overview import overview
 from ihmm.plots._series import series
-from ihmm.plots._states import dwell_times, n_states
+from ihmm.plots._states import dwell_times, n_levels, n_states
 from ihmm.plots._traces import compare, traces
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "dwell_times",
     "emissions",
     "forecast",
+    "n_levels",
     "n_states",
     "overview",
     "series",

@@ -9,13 +9,13 @@ from ihmm.plots._axes import OPEN, make_figure
 from ihmm.plots._emissions import emissions
 from ihmm.plots._matrices import co_assignment, transitions
 from ihmm.plots._series import series, series_height
-from ihmm.plots._states import dwell_times, n_states
+from ihmm.plots._states import dwell_times, n_levels
 from ihmm.plots._traces import traces
 from ihmm.posterior import Posterior
 
 
 def overview(posterior: Posterior) -> Figure:
-    """One page: the first sequence with its states, the properties of the states, and the traces of the chains."""
+    """One page: the first sequence with its levels, the properties of the states, and the traces of the chains."""
     height = series_height(min(posterior.data.y[0].size, COLUMNS))
     figure = make_figure(10, 5.2 + height)
     parts: Array = figure.subfigures(3, 1, height_ratios=[height, 2.8, 2.4])  # type: ignore[assignment]
@@ -31,14 +31,14 @@ def overview(posterior: Posterior) -> Figure:
         co_assignment(posterior, densities)
     transitions(posterior, matrix)
     dwell_times(posterior, dwell)
-    n_states(posterior, sizes)
+    n_levels(posterior, sizes)
     traces(posterior, ("log_joint", "n_states"), (joint, counts))
     titles = {
-        above: "States" if len(posterior.lengths) == 1 else f"States (first of {len(posterior.lengths)} sequences)",
+        above: "Levels" if len(posterior.lengths) == 1 else f"Levels (first of {len(posterior.lengths)} sequences)",
         densities: "Observations by state" if has_density(posterior) else "Co-assignment",
         matrix: "Transitions",
         dwell: "Dwell times",
-        sizes: "Number of states",
+        sizes: "Number of levels",
         counts: "Number of states by sweep",
         joint: "Joint log-likelihood by sweep",
     }

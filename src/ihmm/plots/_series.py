@@ -1,4 +1,4 @@
-"""A sequence coloured by state, with the probabilities of the states."""
+"""A sequence coloured by level or by state, with their probabilities."""
 
 from typing import Any, NamedTuple
 
@@ -8,6 +8,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator
 
+from ihmm import _checks
 from ihmm._plot_data import COLUMNS, GREY, LANE, PALE, WRITTEN, alphabet, colours
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.plots._axes import integer_ticks, make_axes, split_rows
@@ -25,12 +26,13 @@ def series(
     start: int | None = None,
     stop: int | None = None,
     y: Any = None,
+    by: str = "level",
 ) -> Array:
-    """A sequence coloured by state, and below it the probability of each state at each time step.
+    """A sequence coloured by level, and below it the probability of each level at each time step.
 
-    Missing values are shaded. Beyond 5000 steps, the range of values of each state is drawn in bins, so that a visit of
-    a single step stays visible. Symbols (emissions with `n_symbols`) have a lane each. With several columns, the first
-    six have a panel each.
+    A level has the colour of its most used state. Missing values are shaded. Beyond 5000 steps, the range of values of
+    each level is drawn in bins, so that a visit of a single step stays visible. Symbols (emissions with `n_symbols`)
+    have a lane each. With several columns, the first six have a panel each.
 
     Parameters
     ----------
@@ -38,12 +40,14 @@ def series(
         Index of the sequence and range of its time steps; by default the whole first sequence.
     y
         New observations to show instead of the fitted ones. Their states are found by `posterior.smooth`.
+    by
+        ``"level"``, or ``"state"`` to tell the kinetic states of a level apart.
 
     Returns
     -------
     Array of Axes: one per column, then one for the probabilities.
     """
-    shown = _excerpt(posterior, sequence, start, stop, y)
+    shown = _excerpt(posterior, sequence, start, stop, y, _checks.one_of("by", by, ("level", "state")))
     n_columns = shown.values.shape[1]
     n_panels = min(n_columns, COLUMNS)
     ax = make_axes(ax, height=series_height(n_panels))
@@ -59,7 +63,7 @@ def series(
         xlim=(shown.edges[0], shown.edges[-1]),
         ylim=(0, 1),
         yticks=(0, 1),
-        ylabel="P(state)",
+        ylabel=f"P({by})",
         xlabel="step" if shown.is_only_sequence else f"step of sequence {sequence}",
     )
     strip.figure.align_ylabels([*panels, strip])
@@ -84,15 +88,23 @@ class _Excerpt(NamedTuple):
     names: list[str]
     colours: list[str]
     is_only_sequence: bool
+    by: str
 
 
-def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int | None, y: Any) -> _Excerpt:
+def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int | None, y: Any, by: str) -> _Excerpt:
     found = posterior.summary()
-    names, hues = [str(k) for k in range(found.n_states)], colours(found.n_states)
+    hues = colours(found.n_states)
+    level: IntArray = np.arange(found.n_states)
+    if by == "level":
+        level = posterior.levels().level_of_state
+        hues = [hues[int(np.flatnonzero(level == j)[0])] for j in range(int(level.max()) + 1)]  # of the most used state
+    names = [str(j) for j in range(len(hues))]
+    to_level = (level[:, None] == np.arange(len(hues))).astype(np.float64)
     if y is None:
-        data, states, probabilities = posterior.data, found.states, found.probabilities
+        data, states, probabilities = posterior.data, level[found.states], found.probabilities @ to_level
     else:
-        data, probabilities = posterior.model.observe(y, shortest=1), posterior.smooth(y)
+        data, smoothed = posterior.model.observe(y, shortest=1), posterior.smooth(y)
+        probabilities = np.column_stack([smoothed[:, :-1] @ to_level, smoothed[:, -1]])
         states = probabilities.argmax(axis=1)
         names, hues = [*names, "new"], [*hues, GREY]
     first, last = _step_range(data.lengths, sequence, start, stop)
@@ -109,6 +121,7 @@ def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int |
         names,
         hues,
         len(data.lengths) == 1,
+        by,
     )
 
 
@@ -131,7 +144,11 @@ def _draw_values(ax: Axes, shown: _Excerpt, values: FloatArray) -> None:
     dots = n <= MAX_DOTS and not shown.n_symbols
     if dots and n <= MAX_LINE:
         ax.plot(steps, values, color=GREY, linewidth=0.5, alpha=0.7, zorder=1)
-    for k, colour in enumerate(shown.colours):  # states are ordered by size, so the rarest is drawn on top
+    order = np.arange(len(shown.colours))  # the rarest is drawn on top; states are ordered by use
+    if shown.by == "level":
+        order = np.argsort(-np.bincount(shown.states, minlength=len(order)), kind="stable")
+    for k in order:
+        colour = shown.colours[k]
         here = ~missing & (shown.states == k)
         if dots:
             ax.scatter(steps[here], values[here], s=np.clip(4000 / n, 3, 18), color=colour, linewidths=0, zorder=2)
@@ -182,8 +199,8 @@ def _mean_by_bin(shown: _Excerpt) -> FloatArray:
 
 
 def _add_legend_above(ax: Axes, shown: _Excerpt) -> None:
-    """A legend of states in one row above the axes."""
-    names = ["state 0", *shown.names[1:]]
+    """A legend in one row above the axes."""
+    names = [f"{shown.by} 0", *shown.names[1:]]
     handles = [Patch(color=colour, label=name) for name, colour in zip(names, shown.colours, strict=True)]
     if np.isnan(shown.values).any():
         handles.append(Patch(color=PALE, label="missing"))

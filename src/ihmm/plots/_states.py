@@ -10,10 +10,18 @@ from ihmm.posterior import Posterior
 
 def n_states(posterior: Posterior, ax: Axes | None = None) -> Axes:
     """Posterior of the number of states. Bars of at least 1 % are labelled."""
+    return _number(posterior.n_states_probabilities(), "number of states", ax)
+
+
+def n_levels(posterior: Posterior, ax: Axes | None = None) -> Axes:
+    """Posterior of the number of levels. Bars of at least 1 % are labelled."""
+    return _number(posterior.levels().n_levels_probabilities, "number of levels", ax)
+
+
+def _number(probability: dict[int, float], label: str, ax: Axes | None) -> Axes:
     ax = make_axes(ax, WIDTH / 2)
-    probability = posterior.n_states_probabilities()
     bars = ax.bar(list(probability), list(probability.values()), width=0.75, color=PALETTE[0])
-    ax.set(xlabel="number of states", ylabel="posterior probability", ylim=(0, 1.12 * max(probability.values())))
+    ax.set(xlabel=label, ylabel="posterior probability", ylim=(0, 1.12 * max(probability.values())))
     ax.set_xlim(min(probability) - 0.8, max(probability) + 0.8)
     if len(probability) <= WRITTEN:
         ax.bar_label(bars, [f"{p:.0%}" if p >= 0.01 else "" for p in probability.values()], padding=2, fontsize="small")

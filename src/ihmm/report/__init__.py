@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ihmm.posterior import Posterior
+from ihmm.store.archive import write_atomically
 
 try:
     import bokeh
@@ -42,8 +43,8 @@ def write(
 ) -> Path:
     """Write the report to a file and return its path. An existing file is replaced.
 
-    The report has the number of states, the convergence diagnostics, a zoomable figure of the series and its states,
-    tables and figures of the states, and the settings of the run.
+    The report has the levels and their kinetic states, the verdict and what it rests on, a zoomable figure of the
+    series and its states, tables and figures of the states, and the settings of the run.
 
     Parameters
     ----------
@@ -59,7 +60,11 @@ def write(
         raise IsADirectoryError(f"{file} is a directory; pass the path of a file, such as {file / 'report.html'}")
     if not file.parent.is_dir():
         raise FileNotFoundError(f"the directory {file.parent} does not exist; create it first, or choose another path")
-    file.write_text(render(posterior, title=title, settings=settings, names=names), encoding="utf-8")
+    page = render(posterior, title=title, settings=settings, names=names).encode()
+    if file.exists() and not file.is_file():
+        file.write_bytes(page)  # a device or a pipe
+    else:
+        write_atomically(file.resolve(), page)
     return file
 
 
@@ -77,6 +82,7 @@ def render(
         headline=_text.headline(posterior),
         check=_text.check(posterior),
         facts=_text.facts(posterior),
+        levels=_text.levels(posterior),
         states=_text.states(posterior, columns),
         transitions=_text.transitions(posterior),
         settings=_text.settings(posterior, settings or {}),

@@ -29,11 +29,34 @@ def columns(posterior: Posterior, names: Sequence[str] | None) -> list[str]:
 
 
 def headline(posterior: Posterior) -> str:
-    """'4 states; 95 % of the draws have 4 to 5.'"""
-    summary = posterior.summary()
-    low, high = np.quantile(summary.sizes, QUANTILES[1:], method="inverted_cdf")
-    interval = f"{low} to {high}" if low < high else f"exactly {low}"
-    return f"{summary.n_states} state{'s' * (summary.n_states > 1)}; 95 % of the draws have {interval}."
+    """'2 levels; the lower one has two kinetic states with dwell times 2400 and 3 steps. 95 % of the draws have 2 …'"""
+    levels = posterior.levels()
+    return f"{levels.headline} {levels.certainty}"
+
+
+class Level(NamedTuple):
+    """One row of the table of levels."""
+
+    number: int
+    cells: list[str]
+
+
+class LevelTable(NamedTuple):
+    header: list[str]
+    rows: list[Level]
+
+
+def levels(posterior: Posterior) -> LevelTable:
+    """Share, mean and dwell time of each level, and its kinetic states."""
+    found, dwell = posterior.levels(), np.nanmedian(posterior.summary().dwell, axis=0)
+    header = ["share", "support", *(["mean"] if found.centers is not None else []), "dwell", "kinetic states"]
+    rows = []
+    for j in range(found.n_levels):
+        mean = [number(float(found.centers[j]))] if found.centers is not None else []
+        kinetic = ", ".join(f"{k} ({number(float(dwell[k]))} steps)" for k in found.states_of(j))
+        share, support = f"{found.shares[j]:.1%}", f"{found.support[j]:.0%}"
+        rows.append(Level(j, [share, support, *mean, number(float(found.dwell[j])), kinetic]))
+    return LevelTable(header, rows)
 
 
 def check(posterior: Posterior) -> Check | str:

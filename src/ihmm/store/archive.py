@@ -3,8 +3,10 @@
 import contextlib
 import hashlib
 import io
+import itertools
 import json
 import os
+import re
 import uuid
 import zipfile
 from pathlib import Path
@@ -55,6 +57,19 @@ def hidden_sibling(path: Path) -> Path:
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
 
 
+def remove_drafts(folder: Path) -> None:
+    """Remove what killed writes left in a folder and in those of its chains. Only with its lock held."""
+    for path in itertools.chain(folder.glob(".*"), folder.glob("chain-*/.*")):
+        if re.fullmatch(r"\..+\.[0-9a-f]{12}", path.name) and path.is_file():
+            path.unlink(missing_ok=True)
+
+
+def stored_digest(path: Path) -> str:
+    """The digest in the first line of a chunk."""
+    with path.open("rb") as file:
+        return file.readline(len(MAGIC) + 65).removeprefix(MAGIC).strip().decode("ascii", "replace")
+
+
 def read_archive(path: Path, name: str) -> dict[str, Array]:
     """The arrays of a file, which is called `name` in messages."""
     try:
@@ -80,7 +95,7 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
         if dtype.hasobject or size != entry.file_size - file.tell():
             raise ValueError(f"the header of {entry.filename}, shape {shape} of {dtype}, does not match its size")
     with archive.open(entry) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False), order="C")
 
 
 def to_bytes(value: Any) -> Array:

@@ -1,6 +1,7 @@
 """Files of a run folder that hold arrays: the data, and the chunks of each chain."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from ihmm.emissions._parameters import fields as phi_fields
 from ihmm.emissions._parameters import rebuild
 from ihmm.model import Draw, Hyper, Model, Transitions
 from ihmm.store._base import PHASES, Checkpoint, Chunk, Phase
-from ihmm.store.archive import DamagedError, from_bytes, read_archive, to_bytes, write_archive
+from ihmm.store.archive import DamagedError, from_bytes, read_archive, stored_digest, to_bytes, write_archive
+from ihmm.store.range_checks import check_checkpoint, check_data, check_draws, check_durations
 from ihmm.trajectory import Trajectory
 
 DATA, SUFFIX = "data.chunk", ".chunk"
@@ -26,9 +28,12 @@ def write_data(folder: Path, data: Data, trajectory: IntArray | None) -> None:
     write_archive(folder / DATA, {name: array for name, array in arrays.items() if array is not None})
 
 
-def read_data(folder: Path, model: Model) -> tuple[Data, IntArray | None]:
-    """The data, and the initial trajectory if there is one."""
+def read_data(folder: Path, model: Model, digest: Any = None) -> tuple[Data, IntArray | None]:
+    """The data, and the initial trajectory if there is one. `digest` is the one recorded in the settings, if any."""
     arrays = read_archive(folder / DATA, DATA)
+    if digest is not None and digest != stored_digest(folder / DATA):
+        raise DamagedError(f"{DATA} is not the one that the run was started with")
+    check_data(arrays["y"], arrays["offsets"], arrays.get("missing"), arrays.get("init"), model.emission)
     data = model.describe(arrays["y"], arrays["offsets"], arrays.get("missing"))
     columns = tuple(map(str, from_bytes(arrays["columns"]))) if "columns" in arrays else None
     return data._replace(columns=columns), arrays.get("init")
@@ -46,7 +51,7 @@ def chunk_numbers(folder: Path, chain: int) -> list[int]:
     return [int(path.stem) for path in paths if path.stem.isdecimal()]
 
 
-def read_chunks(folder: Path, identity: str, chain: int, model: Model) -> list[Chunk | DamagedError]:
+def read_chunks(folder: Path, identity: str, chain: int, model: Model, n_steps: int) -> list[Chunk | DamagedError]:
     """All chunks of a chain up to the last one present; a damaged one is replaced by the error that describes it."""
     rng = np.random.default_rng(0)
     like = model.emission.sample_prior(rng, 1)
@@ -59,11 +64,18 @@ def read_chunks(folder: Path, identity: str, chain: int, model: Model) -> list[C
             about = from_bytes(arrays["about"])
             if (about["run"], about["chain"], about["number"]) != (identity, chain, number):
                 raise DamagedError(f"{name} belongs to another run or position")
-            chunks.append(_from_arrays(arrays, about["begin"], chain, like, like_durations))
+            chunk = _from_arrays(arrays, about["begin"], chain, like, like_durations)
+            for states, packed in chunk.draws.values():
+                check_draws(states, packed, n_steps, like, model.emission)
+                check_durations(packed.durations, int(packed.n_states.sum()), like_durations)
+            if chunk.after is not None:
+                check_checkpoint(chunk.after, chunk.begin, n_steps, like, model.emission)
+                check_durations(chunk.after.draw.durations, chunk.after.draw.n_states, like_durations)
+            chunks.append(chunk)
         except DamagedError as error:
             chunks.append(error)
-        except (OSError, KeyError, ValueError) as error:
-            chunks.append(DamagedError(f"{name}: {error}"))
+        except (OSError, KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            chunks.append(DamagedError(f"{name} does not fit the run: {error}"))
     return chunks
 
 

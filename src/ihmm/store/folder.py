@@ -13,6 +13,7 @@ from ihmm._typing import IntArray
 from ihmm.data import Data
 from ihmm.model import Model
 from ihmm.store._base import Chunk, RunContents, RunSettings, SweepRange
+from ihmm.store.archive import DamagedError, remove_drafts
 from ihmm.store.chunk_files import discard_chunks, read_chunks, read_data, write_chunk, write_data
 from ihmm.store.chunk_writer import ChunkWriter
 from ihmm.store.loading import load
@@ -62,9 +63,10 @@ class RunFolder:
             raise ValueError(f"the sampler or a move of {folder} is not part of this ihmm: the run cannot be resumed")
         compare_versions(folder, written["versions"], stacklevel=4)  # the caller of `resume`, above __enter__
         with locked(folder):
+            remove_drafts(folder)
             try:
-                data, trajectory = read_data(folder, settings.model)
-            except (OSError, KeyError, ValueError) as error:
+                data, trajectory = read_data(folder, settings.model, written.get("data"))
+            except (OSError, KeyError, ValueError, TypeError) as error:
                 raise ValueError(
                     f"the run in {folder} is damaged ({error}): it cannot be resumed without its data"
                 ) from error
@@ -94,16 +96,26 @@ class RunFolder:
     def _missing_of(self, chain: int, stacklevel: int) -> list[SweepRange]:
         ranges, before, n_sweeps = [], None, self.settings.n_sweeps
         damaged: int | None = None  # the first damaged chunk since the last intact one
-        chunks = read_chunks(self.path, self._identity, chain, self.settings.model)
+        chunks = read_chunks(self.path, self._identity, chain, self.settings.model, len(self.data.y))
         for number, chunk in enumerate(chunks):
+            if isinstance(chunk, Chunk) and chunk.after is None:
+                chunk = DamagedError(f"chain-{chain}/{number}.chunk has no checkpoint")
             if not isinstance(chunk, Chunk):
                 warnings.warn(f"{chunk}: it is computed again", UserWarning, stacklevel)
                 damaged = number if damaged is None else damaged
                 continue
-            if damaged is not None:
+            begin = 0 if before is None else before.sweeps
+            if chunk.begin < begin or (chunk.begin > begin and damaged is None):
+                raise ValueError(
+                    f"the run in {self.path} is damaged (chain-{chain}/{number}.chunk begins at sweep {chunk.begin}, "
+                    f"expected {begin}): it cannot be resumed"
+                )
+            if damaged is not None and chunk.begin > begin:
                 ranges.append(SweepRange(chain, before, chunk.begin, damaged, next_chunk=number))
-                damaged = None
-            before = chunk.after
+            elif damaged is not None:  # without sweeps, as a repair leaves them
+                for empty in range(damaged, number):
+                    self._append(chain, empty, Chunk(begin, {}, before))
+            damaged, before = None, chunk.after
         if damaged is not None:
             discard_chunks(self.path, chain, damaged)
         if before is None or before.sweeps < n_sweeps:

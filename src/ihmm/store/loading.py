@@ -20,9 +20,9 @@ def load(path: str | os.PathLike[str], model: Model | None) -> RunContents:
     written = read_run_json(folder)
     settings = settings_of(folder, written, model)
     try:
-        data, _ = read_data(folder, settings.model)
-        chains = [read_chunks(folder, written["id"], c, settings.model) for c in range(settings.chains)]
-    except (OSError, KeyError, ValueError) as error:
+        data, _ = read_data(folder, settings.model, written.get("data"))
+        chains = [read_chunks(folder, written["id"], c, settings.model, len(data.y)) for c in range(settings.chains)]
+    except (OSError, KeyError, ValueError, TypeError) as error:
         raise ValueError(f"the run in {folder} is damaged ({error}); was it copied completely?") from error
     for chunks in chains:
         for chunk in chunks:

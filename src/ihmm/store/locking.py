@@ -14,10 +14,7 @@ LOCK = "lock"
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder. The operating system releases it however the process ends."""
     with (folder / LOCK).open("a+b") as file:
-        try:
-            _lock(file)
-        except OSError as error:
-            raise RuntimeError(f"another process is working on {folder}; wait until it ends, or stop it") from error
+        _lock_or_raise(file, folder)
         yield
 
 
@@ -26,10 +23,20 @@ def busy(path: str | os.PathLike[str]) -> bool:
     if not (Path(path) / LOCK).exists():
         return False
     try:
-        with locked(Path(path)):
+        with (Path(path) / LOCK).open("rb") as file:  # the folder may be read-only
+            _lock_or_raise(file, Path(path))
             return False
     except RuntimeError:
         return True
+    except OSError:
+        return False  # a lock that cannot be opened is not ours to test
+
+
+def _lock_or_raise(file: Any, folder: Path) -> None:
+    try:
+        _lock(file)
+    except OSError as error:
+        raise RuntimeError(f"another process is working on {folder}; wait until it ends, or stop it") from error
 
 
 def _lock(file: Any) -> None:

@@ -1,8 +1,8 @@
 """The file ``run.json``: settings of a run, and the versions it was started with."""
 
-import json
 import platform
 import warnings
+from collections.abc import Callable
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
@@ -10,10 +10,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from ihmm._checks import MAX_CHAINS
 from ihmm.model import Model
 from ihmm.store._base import Phase, RunSettings
-from ihmm.store.archive import write_atomically
+from ihmm.store.archive import stored_digest
+from ihmm.store.chunk_files import DATA
 from ihmm.store.encoding import UnknownClassError, decode, decode_or_none, encode
+from ihmm.store.sealed_json import read_sealed, write_sealed
 
 FORMAT, FORMAT_VERSION = "ihmm run", 1
 RUN_JSON = "run.json"
@@ -35,9 +38,10 @@ def write_run_json(
         "resumable": resumable,
         "sizes": sizes,
         "versions": _versions(),
+        "data": stored_digest(folder / DATA),
         **{field.name: encode(getattr(settings, field.name)) for field in fields(settings)},
     }
-    write_atomically(folder / RUN_JSON, json.dumps(written, indent=2).encode())
+    write_sealed(folder / RUN_JSON, written)
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
@@ -46,19 +50,61 @@ def read_run_json(folder: Path) -> dict[str, Any]:
         hint = f", but {copies[0]} holds one that an interrupted save left behind; rename it" if copies else ""
         raise FileNotFoundError(f"there is no folder {folder}{hint}")
     try:
-        written: dict[str, Any] = json.loads((folder / RUN_JSON).read_text("utf-8"))
-        program, format_version, by, _, _ = (
-            written[name] for name in ("format", "format_version", "versions", "id", "resumable")
-        )
+        written = read_sealed(folder / RUN_JSON)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ValueError(f"{folder} is not a run or saved posterior: it has no {RUN_JSON}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(folder, error) from error
-    if program != FORMAT:
+    if isinstance(program := written.get("format"), str) and program != FORMAT:
         raise ValueError(f"{folder} is not a run or saved posterior: the format in {RUN_JSON} is {program!r}")
-    if format_version > FORMAT_VERSION:
-        raise ValueError(f"{folder} was written by a newer ihmm ({by['ihmm']}); upgrade to read it")
+    _check_fields(folder, written, HEADER)
+    if written["format_version"] > FORMAT_VERSION:
+        by = written["versions"].get("ihmm")
+        raise ValueError(f"{folder} was written by a newer ihmm ({by}); upgrade to read it")
+    _check_fields(folder, written, SETTINGS)
     return written
+
+
+def _is_count(value: Any, least: int, most: int = 2**63) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _are_sizes(value: Any) -> bool:
+    """By chain and phase."""
+    if not isinstance(value, dict):
+        return value is None
+    chains = [size for chain, size in value.items() if chain.isdecimal() and isinstance(size, dict)]
+    return len(chains) == len(value) and all(_is_count(n, 0) for size in chains for n in size.values())
+
+
+Fields = dict[str, tuple[Callable[[Any], bool], str]]
+HEADER: Fields = {
+    "format": (lambda value: isinstance(value, str), "a string"),
+    "format_version": (lambda value: _is_count(value, 1), "a whole number"),
+    "versions": (lambda value: isinstance(value, dict), "an object"),
+    "id": (lambda value: isinstance(value, str), "a string"),
+    "resumable": (lambda value: isinstance(value, bool), "true or false"),
+}
+SETTINGS: Fields = {
+    "model": (lambda value: isinstance(value, dict), "an object"),
+    "moves": (lambda value: isinstance(value, list), "a list"),
+    "seed": (lambda value: value is None or (type(value) is int and value >= 0), "a whole number or null"),
+    "draws": (lambda value: _is_count(value, 1), "a whole number of at least 1"),
+    "tune": (lambda value: _is_count(value, 0), "a whole number of at least 0"),
+    "thin": (lambda value: _is_count(value, 1), "a whole number of at least 1"),
+    "chains": (lambda value: _is_count(value, 1, MAX_CHAINS), f"a whole number from 1 to {MAX_CHAINS}"),
+    "init": (lambda value: value in (None, "auto") or _is_count(value, 1), 'a whole number, "auto" or null'),
+    "save_warmup": (lambda value: isinstance(value, bool), "true or false"),
+    "sizes": (_are_sizes, "numbers of draws"),
+}
+
+
+def _check_fields(folder: Path, written: dict[str, Any], expected: Fields) -> None:
+    for name, (condition, description) in expected.items():
+        value = written.get(name)
+        if not condition(value):
+            got = "nothing" if name not in written else repr(value)[:60]
+            raise ValueError(
+                f"{folder / RUN_JSON} is damaged or not written by ihmm ({name} must be {description}, got {got})"
+            )
 
 
 def settings_of(folder: Path, written: dict[str, Any], model: Model | None) -> RunSettings:
@@ -73,7 +119,7 @@ def settings_of(folder: Path, written: dict[str, Any], model: Model | None) -> R
             tuple(move for move in map(decode_or_none, written["moves"]) if move is not None),
             **{name: written[name] for name in ("seed", "draws", "tune", "thin", "chains", "init", "save_warmup")},
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, RecursionError) as error:
         raise _damaged(folder, error) from error
 
 
@@ -88,7 +134,7 @@ def _model(folder: Path, saved: Any, model: Model | None) -> Model:
         raise ValueError(
             f"the posterior in {folder} was made with {error}, which is not part of ihmm; pass the model: model=…"
         ) from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"the model in {folder / RUN_JSON} cannot be read ({error})") from error
 
 

@@ -13,7 +13,10 @@ def open_file(path: Path, delimiter: str | None, *, text: bool, by: str | None) 
     if path.is_dir():
         raise TableError(f"{path} is a folder, not a file")
     if not path.exists():
-        raise TableError(f"file not found: {path}")
+        hint = "; standard input is not read, save it to a file first" if str(path) == "-" else ""
+        raise TableError(f"file not found: {path}{hint}")
+    if not path.is_file():
+        raise TableError(f"{path} is a pipe or device, which cannot be read twice; save its contents to a file first")
     if path.stat().st_size == 0:
         raise TableError(f"{path} is empty")
     readers = {".npy": _open_array, ".parquet": _open_parquet, ".pq": _open_parquet}

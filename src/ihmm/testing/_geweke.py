@@ -1,6 +1,7 @@
 """Geweke's joint distribution test."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from ihmm.moves import Move
 from ihmm.samplers import ParticleGibbs, Sampler
 from ihmm.simulation import draw_observations, draw_prior
 from ihmm.testing._law_test import LawTest, compare
+
+MAX_SAMPLES = 32  # of direct draws, kept for the next test of the same model
 
 
 def geweke(
@@ -33,24 +36,26 @@ def geweke(
     sweep of (θ, s) given y with new y given (θ, s). The test compares the averages of standardised label-invariant
     quantities and of all their pairwise products, which reveal errors of order and dependence that means do not.
     `missing` marks values that are hidden from the sweep, shape (total T,) or (total T, D). Values that an emission
-    conditions on, such as the first values of an autoregression, are the same in all draws.
+    conditions on, such as the first values of an autoregression, are the same in all draws. Tests of several samplers
+    with the same model, sizes and seed share the direct draws.
     """
     _checks.count("sweeps", sweeps, least=1000)
     evaluate = functionals or standard_functionals
+    names, left, state = _direct_sample(Setting(model, tuple(lengths), sweeps, seed, missing, evaluate))
     rng = np.random.default_rng(seed)
-    direct = [evaluate(model, *_direct_draw(rng, model, lengths, missing)) for _ in range(sweeps)]
+    rng.bit_generator.state = state
 
     data, draw = _direct_draw(rng, model, lengths, missing)
     successive = []
     for _ in range(sweeps):
         draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs(), moves)
         data = _simulate_data(rng, model, draw, lengths, missing)
-        successive.append(evaluate(model, data, draw))
+        successive.append(list(evaluate(model, data, draw).values()))
 
-    left, right = (np.array([list(row.values()) for row in rows]) for rows in (direct, successive))
+    right = np.array(successive)
     center, scale = left.mean(axis=0), left.std(axis=0)
     varying = scale > 1e-9 * (1 + np.abs(center))
-    names = [name for name, keep in zip(direct[0], varying, strict=True) if keep]
+    names = [name for name, keep in zip(names, varying, strict=True) if keep]
     left, right = (_with_products((values - center)[:, varying] / scale[varying]) for values in (left, right))
     names += [f"{a} × {b}" for i, a in enumerate(names) for b in names[i:]]
     return compare(names, left.mean(axis=0), left.var(axis=0), left.std(axis=0) / np.sqrt(sweeps), right)
@@ -89,6 +94,48 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
             values[f"duration {name} of first"] = np.arctan(field[first])
             values[f"duration {name} of last"] = np.arctan(field[last])
     return {name: float(value) for name, value in values.items()}
+
+
+class Setting(NamedTuple):
+    """What direct draws depend on."""
+
+    model: Model
+    lengths: tuple[int, ...]
+    sweeps: int
+    seed: int
+    missing: BoolArray | None
+    evaluate: Callable[[Model, Data, Draw], dict[str, float]]
+
+
+class DirectSample(NamedTuple):
+    """Names and values of the quantities in direct draws, (draws, names), and the state of the generator after them."""
+
+    names: list[str]
+    values: FloatArray
+    state: Mapping[str, Any]
+
+
+def _direct_sample(setting: Setting) -> DirectSample:
+    """Direct draws. The last few samples of models that are hashable, with the standard quantities, are reused."""
+    if setting.evaluate is not standard_functionals or not isinstance(setting.model.emission, Hashable):
+        return _draw_sample(setting)
+    missing = None if setting.missing is None else (setting.missing.shape, setting.missing.tobytes())
+    key = setting._replace(missing=None), missing
+    if key not in _samples:
+        while len(_samples) >= MAX_SAMPLES:
+            _samples.pop(next(iter(_samples)))
+        _samples[key] = _draw_sample(setting)
+    return _samples[key]
+
+
+_samples: dict[Hashable, DirectSample] = {}
+
+
+def _draw_sample(setting: Setting) -> DirectSample:
+    model, lengths, sweeps, seed, missing, evaluate = setting
+    rng = np.random.default_rng(seed)
+    rows = [evaluate(model, *_direct_draw(rng, model, [*lengths], missing)) for _ in range(sweeps)]
+    return DirectSample([*rows[0]], np.array([list(row.values()) for row in rows]), rng.bit_generator.state)
 
 
 def _direct_draw(

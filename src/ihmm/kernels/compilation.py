@@ -1,0 +1,46 @@
+"""How far compilation is, for those who wait for it."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ihmm.kernels._cache import cache_folder
+from ihmm.kernels._jit import Kernel
+
+NOTICEABLE = 0.3  # seconds: kernels that have been compiled before are loaded in less
+
+
+class Compilation:
+    """The compilation of some kernels that a run will call, in this process or another."""
+
+    def __init__(self, kernels: Sequence[Callable[..., Any]]) -> None:
+        self._cold = [kernel for kernel in kernels if is_cold(kernel)]
+        self._before = _n_compiled()
+        self.total = len(self._cold)
+
+    @property
+    def done(self) -> int:
+        """Number of kernels compiled so far; `total` grows if there are more than were expected."""
+        done = max(sum(not is_cold(kernel) for kernel in self._cold), _n_compiled() - self._before)
+        self.total = max(self.total, done + self.is_active)
+        return done
+
+    @property
+    def is_active(self) -> bool:
+        """Whether somebody waits for a kernel at this moment."""
+        since = min(Kernel.waiting.copy().values(), default=None) if Kernel is not None else None
+        return since is not None and time.monotonic() - since > NOTICEABLE
+
+
+def is_cold(kernel: Callable[..., Any]) -> bool:
+    return bool(getattr(kernel, "is_cold", False))
+
+
+def _n_compiled() -> int:
+    return Kernel.n_compiled if Kernel is not None else 0
+
+
+def where_kept() -> tuple[Path, str]:
+    """The folder of the compiled kernels, and why it is not the usual one (empty if it is)."""
+    return cache_folder()
