@@ -66,7 +66,8 @@ def choose_model(
         return Choice(model, resolution=resolution, reasons=reasons)
     found = pilot(values, np.concatenate([[0], np.cumsum(lengths)]))
     if found.family == "autoregressive":
-        model = model_for(values, "autoregressive", True, found.order if order is None else order, duration, min_dwell)
+        order = found.order if order is None else order
+        model = model_for(values, "autoregressive", True, order, duration, min_dwell)
         return Choice(model, resolution=resolution, reasons=found.reasons)
     return _levels(values, lengths, found, duration, min_dwell, resolution)
 
@@ -83,14 +84,14 @@ def _levels(
     resolution: float | None,
 ) -> Choice:
     dwell, order = found.min_dwell, found.order
-    if duration is not None and not isinstance(duration, str) and min_dwell is None:
+    if min_dwell is None and duration is not None and not isinstance(duration, str):
         min_dwell = duration.minimum
     reasons = found.reasons
     if min_dwell is not None and min_dwell != dwell:
         dwell = min_dwell
         reasons += (f"A state lasts at least {dwell} step(s), as given.",)
     filtered = found.filtered or order > dwell  # noise that remembers states for longer than they last
-    plain = duration is None and order == 0 and dwell == 1 and found.scale == "own" and found.tails == "normal"
+    plain = order == 0 and dwell == 1 and duration is None and found.scale == "own" and found.tails == "normal"
     if plain:
         model = model_for(values, "normal")
     else:
@@ -109,13 +110,11 @@ def _levels(
         )
         length, _, _ = runs(found.states, np.concatenate([[0], np.cumsum(lengths)]))
         prior = HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0)
-        law = Geometric(1.0, float(np.clip(length.mean(), 5, 1000)), minimum=dwell)
-        model = Model(noise, prior, law if duration is None else _given(duration, dwell))
+        law: Duration = Geometric(1.0, float(np.clip(length.mean(), 5, 1000)), minimum=dwell)
+        if duration is not None:
+            law = choose_duration(duration, dwell if isinstance(duration, str) else min_dwell)
+        model = Model(noise, prior, law)
     return Choice(model, found.states, resolution if resolution is not None else _finest(found), reasons)
-
-
-def _given(duration: str | Duration, dwell: int) -> Duration:
-    return choose_duration(duration, dwell) if isinstance(duration, str) else duration
 
 
 def _finest(found: Pilot) -> Resolution:

@@ -45,14 +45,14 @@ def read(folder: Path) -> dict[str, Any]:
     return record
 
 
+def _is_list(record: dict[str, Any], name: str) -> bool:
+    return isinstance(record.get(name), list)
+
+
 def resolution(record: dict[str, Any]) -> Resolution | None:
     """Which levels of the run are told apart."""
     least = record.get("resolution")
     return tuple(least) if isinstance(least, list) else least
-
-
-def _is_list(record: dict[str, Any], name: str) -> bool:
-    return isinstance(record.get(name), list)
 
 
 def add_resumption(folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.durations import Duration
+from ihmm.durations import Duration, Omega
 from ihmm.emissions._angles import angle_fields, unwrap
 from ihmm.emissions._parameters import fields, join, rebuild, take
 from ihmm.emissions._protocol import Emission, provides
@@ -75,6 +75,8 @@ class Summary:
         are within ±π of their mean direction.
     phi
         Posterior mean of the emission parameters. Of mixtures: the pooled components of several draws.
+    durations
+        Posterior mean of the parameters of the duration laws, if the model has durations.
     """
 
     states: IntArray
@@ -86,6 +88,7 @@ class Summary:
     dwell: FloatArray
     parameters: dict[str, FloatArray]
     phi: Phi
+    durations: Omega | None = None
 
     @property
     def n_states(self) -> int:
@@ -148,6 +151,7 @@ def summarise(
 
     initial, transitions = np.zeros(n_labels), np.zeros((n_labels, n_labels))
     dwell = np.full((n_draws, n_labels), np.nan)
+    omega: dict[str, FloatArray] = {}
     parameters: dict[str, FloatArray] = {}
     pooled: list[list[Phi]] = [[] for _ in range(n_labels)]
     for d, (draw, found) in enumerate(zip(draws, matches, strict=True)):
@@ -158,6 +162,9 @@ def summarise(
             dwell[d, present] = 1 / np.maximum(1 - rows[np.arange(len(present)), present], MIN_EXIT)
         else:
             dwell[d, present] = duration.mean(take(draw.durations, found.state[present]))
+            for name, values in fields(draw.durations).items():
+                own = omega.setdefault(name, np.full((n_draws, n_labels, *values.shape[1:]), np.nan))
+                own[d, present] = values[found.state[present]]
             rows[np.arange(len(present)), present] = 0.0
         transitions[present] += rows
         for name, values in describe(draw.phi).items():
@@ -184,6 +191,7 @@ def summarise(
         dwell=dwell,
         parameters=parameters,
         phi=phi,
+        durations=rebuild(draw.durations, (np.nanmean(own, axis=0) for own in omega.values())) if omega else None,
     )
 
 

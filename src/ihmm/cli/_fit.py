@@ -80,9 +80,11 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     type=click.Choice(_checks.DURATIONS),
     help="Law of how long states last; by default as in a hidden Markov model.",
 )
-@click.option("--min-dwell", type=POSITIVE, help="Least number of steps that a state lasts.")
+@click.option("--min-dwell", type=POSITIVE, help="Least number of steps that a state lasts; auto chooses it.")
 @click.option(
-    "--resolution", type=float, help="Means that differ by less than this are on one level; in the units of the data."
+    "--resolution",
+    type=float,
+    help="Means that differ by less than this are on one level, in the units of the data; auto chooses it.",
 )
 @click.option("--seed", type=NOT_NEGATIVE, help="Random seed; chosen at random and stored by default.")
 @click.option("--chains", type=POSITIVE, default=4, show_default=True, help="Number of independent chains.")

@@ -4,6 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 import click
+import numpy as np
 
 import ihmm
 from ihmm.cli._errors import Command
@@ -42,18 +43,20 @@ def warmup() -> None:
 def _tasks() -> "list[Task]":
     y, states = ihmm.datasets.ion_channel(length=60)[:2]
     rows, number = y.reshape(-1, 2), y[:, None]
-    data: list[tuple[Array, str | Emission]] = [(number, "auto"), (rows, "auto")]
+    data: list[tuple[Array, str | Emission]] = [(number, "normal"), (rows, "normal")]
     data += [(states[:, None], "auto"), (20 * states[:, None], "auto")]
     data += [(rows, ihmm.Independent(ihmm.Normal(), ihmm.Normal()))]
     samplers = (ihmm.ParticleGibbs(), ihmm.Beam(), ihmm.DirectAssignment())
     tasks: list[Task] = [(*each, sampler) for sampler in samplers for each in data]
-    return [*tasks, (number, "student-t", samplers[0])]
+    return [(ihmm.datasets.fret(length=200).series[0], "auto", samplers[0]), *tasks, (number, "student-t", samplers[0])]
 
 
 def _compile_for(values: "Array", emission: "str | Emission", sampler: "Sampler") -> None:
-    from ihmm.model import model_for
+    from ihmm.choice import choose_model
 
-    model = model_for(values, emission)
-    posterior = ihmm.sample(model, values, sampler=sampler, draws=2, tune=2, chains=1, init="auto", progress=False)
+    choice = choose_model(values.reshape(len(values), -1), np.array([len(values)]), emission, sampler=sampler)
+    posterior = ihmm.sample(
+        choice.model, values, sampler=sampler, draws=2, tune=2, chains=1, init=choice.init, progress=False
+    )
     posterior.smooth(values)
     posterior.log_likelihood(values)

@@ -141,7 +141,10 @@ def go_back(chain, log_density, top, after, enter, out):
 
 @jit
 def decode_segments(chain, log_density, sequence, path):
-    """The states of the most probable sequence of nodes. Sources are stored only for nodes that have several."""
+    """The states of the most probable sequence of nodes, in `path`; returns its log probability, joint with the data.
+
+    Sources are stored only for nodes that have several.
+    """
     state, column, older, stay, entry, start, initial, rows = chain
     n_steps, n_nodes, n_states = len(sequence), len(state), len(initial)
     source, n_choices = np.full(n_nodes, -1), np.zeros(n_nodes, np.int64)
@@ -159,6 +162,7 @@ def decode_segments(chain, log_density, sequence, path):
     best, before = np.empty(n_nodes), np.empty(n_nodes)
     leaver, best_leaver = np.empty(n_states, np.int64), np.empty(n_states)
     last = np.empty(n_steps, np.int64)  # best node, where a sequence ends
+    total = 0.0
     for t in range(n_steps):
         best, before = before, best
         best[:] = -math.inf
@@ -185,12 +189,15 @@ def decode_segments(chain, log_density, sequence, path):
         for i in range(n_nodes):
             best[i] += log_density[t, column[i]]
         last[t] = np.argmax(best)
+        if t + 1 == n_steps or sequence[t + 1] >= 0:
+            total += best[last[t]]
     node = 0
     for t in range(n_steps - 1, -1, -1):
         if t + 1 == n_steps or sequence[t + 1] >= 0:
             node = last[t]
         path[t] = state[node]
         node = came_from[t, place[node]] if place[node] >= 0 else source[node]
+    return total
 
 
 @jit
