@@ -101,7 +101,9 @@ def second_compiler(data: Data, model: Model, sampler: Sampler, moves: Sequence[
 
 
 def _is_idle() -> bool:
-    """Whether there is a processor for another process, besides the one that this process keeps busy."""
+    """Whether another process can be started and has a processor, besides the one that this process keeps busy."""
+    if not sys.executable or getattr(sys, "frozen", False):  # an application with Python inside
+        return False
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     return processors() - load > 1.0
 

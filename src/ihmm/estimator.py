@@ -15,9 +15,10 @@ from ihmm.choice import choose_model
 from ihmm.durations import Duration
 from ihmm.emissions import Emission
 from ihmm.posterior import Posterior
-from ihmm.predict import Forecast, LabelledDraw, finite_hmm, simulate_anew, viterbi
+from ihmm.predict import FiniteHMM, Forecast, LabelledDraw, finite_hmm, most_probable_states, simulate_anew
 from ihmm.samplers import Sampler
 from ihmm.sequences import Sequences, as_array, column_names, match_columns
+from ihmm.summaries import Summary
 
 TINY = 1e-300  # keeps state probabilities positive
 HMMLEARN_NAMES = {"mean": "means_", "probs": "emissionprob_", "rate": "lambdas_"}
@@ -29,34 +30,34 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     Parameters
     ----------
     emission
-        ``"auto"`` chooses from the data: categorical for integers from 0 to 9, Poisson for larger counts. For other
-        values a quick first look chooses between levels, with the memory, scale and tails of their noise, and switching
-        dynamics; `choice_` has the reasons. Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"``
-        (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics), ``"levels"``
-        (levels in noise that the states share), ``"student-t"`` (outliers), ``"von-mises"`` (angles) or ``"mixture"``
-        (a mixture of normals in each state), each with a weakly informative prior on the scale of the data. Or an
-        emission with a prior of your choice, such as ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for
-        columns of different types.
+        ``"auto"`` looks at the data first and chooses: for measurements, levels in noise with the memory, tails and
+        scales that it finds, or switching dynamics; for whole numbers, symbols or counts. `choice_` says why.
+        Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"`` (zeros and ones), ``"multinomial"``
+        (rows of counts), ``"autoregressive"`` (switching dynamics), ``"levels"`` (levels in noise that the states
+        share), ``"student-t"`` (outliers), ``"von-mises"`` (angles) or ``"mixture"`` (a mixture of normals in each
+        state), each with a weakly informative prior on the scale of the data. Or an emission with a prior of your
+        choice, such as ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for columns of different types.
     sticky
         Whether self-transitions have extra prior mass: True infers the stickiness ρ, False sets it to 0, a number in
-        [0, 1) fixes it.
+        [0, 1) fixes it. With durations it has no effect.
     order
         Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
     duration
-        How long states last. None: as in a hidden Markov model. ``"geometric"``: each state has a staying probability of
-        its own. ``"negative binomial"`` or ``"poisson"``: dwell times with a typical length. Or a law of your choice,
-        such as ``ihmm.durations.Geometric(1, 20)``. With a duration, `sticky` has no effect.
+        How long states last. None: as ``emission="auto"`` chooses, or as in a hidden Markov model. ``"geometric"``:
+        each state has a staying probability of its own. ``"negative binomial"`` or ``"poisson"``: dwell times with a
+        typical length. Or a law of your choice, such as ``ihmm.durations.Geometric(1, 20)``.
     min_dwell
-        Least number of steps that a state lasts; shorter visits, such as blurred changes of level, are not states. The
-        duration is geometric beyond it by default. Chosen with ``emission="auto"``: mostly 2.
+        Least number of steps that a state lasts; shorter visits, such as blurred changes of level, are not states. By
+        default 2 if ``emission="auto"`` finds levels without visits of a single step, else 1. The duration is geometric
+        beyond it unless `duration` says otherwise.
     resolution
         Differences in level that do not matter, in the units of X: states whose means differ by less are on one level.
-        By default about 1.5 standard deviations of the noise with ``emission="auto"``; otherwise only the overlap of
-        the emission laws decides.
+        By default chosen by ``emission="auto"``, about 1.5 standard deviations of the noise; otherwise only the overlap
+        of the emission laws decides.
     sampler
         How state sequences are sampled; ``ihmm.ParticleGibbs()`` if None.
     draws, tune, chains, init, thin, cores, progress
-        As in `ihmm.sample`.
+        As in `ihmm.sample`. ``draws="auto"`` adds draws until the chains have converged, up to a limit.
     random_state
         Seed or `numpy.random.RandomState`; determines all results.
 
@@ -78,7 +79,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     labels_
         (n_samples,): this segmentation of the training data.
     startprob_, transmat_
-        Posterior means, (n_states,) and (n_states, n_states).
+        Posterior means, (n_states,) and (n_states, n_states). If states have durations, the diagonal of `transmat_` has
+        the staying probabilities 1 − 1/m that belong to their mean dwell times m.
     means_, covars_, emissionprob_, lambdas_, intercept_, coefficients_
         Posterior means of the parameters that the emission has: (n_states, n_features),
         (n_states, n_features, n_features), (n_states, n_symbols), (n_states, 1), (n_states, n_features),
@@ -109,7 +111,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         min_dwell: int | None = None,
         resolution: float | None = None,
         sampler: Sampler | None = None,
-        draws: int = 500,
+        draws: int | str = "auto",
         tune: int = 300,
         chains: int = 4,
         init: Any = "auto",
@@ -170,7 +172,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         levels = self.posterior_.levels()
         self.n_levels_, self.n_levels_probabilities_ = levels.n_levels, levels.n_levels_probabilities
         self.level_of_state_, self.levels_ = levels.level_of_state, levels.segmentation
-        self.startprob_, self.transmat_ = summary.initial, summary.transitions
+        self.startprob_, self.transmat_ = summary.initial, _one_step(summary)
         for name, by_draw in summary.parameters.items():
             values = np.nanmean(by_draw, axis=0)
             if name in ("variance", "covariance"):
@@ -204,14 +206,10 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         Returns its log probability, joint with X, and the sequence.
         """
         posterior, summary = self._posterior(), self._posterior().summary()
-        if posterior.model.duration is not None:
-            raise ValueError(
-                "decode uses the mean parameters of a hidden Markov model, and this model has durations; use predict(X), "
-                "or posterior_.decode(X) for the most probable sequence under each draw"
-            )
         data = posterior.model.observe(self._series(X, lengths), shortest=1)
-        log_density = posterior.model.log_density(data, summary.phi)
-        states, log_probability = viterbi(log_density, data.offsets, summary.initial, summary.transitions)
+        labels = np.arange(summary.n_states)
+        mean = FiniteHMM(summary.initial, summary.transitions, summary.phi, False, labels, summary.durations)
+        states, log_probability = most_probable_states(posterior.model, data, mean)
         return log_probability, states
 
     def score(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> float:
@@ -315,6 +313,14 @@ def _without_unseen(probabilities: FloatArray) -> FloatArray:
     """Probabilities of the states of the fit, conditional on the state being one of them."""
     known = np.maximum(probabilities[:, :-1], TINY)
     return np.asarray(known / known.sum(axis=1, keepdims=True))
+
+
+def _one_step(summary: Summary) -> FloatArray:
+    """(n_states, n_states): transition probabilities of one step."""
+    if summary.durations is None:
+        return summary.transitions
+    leave = 1 / np.maximum(np.nanmean(summary.dwell, axis=0), 1.0) * (summary.transitions.sum(axis=1) > 0)
+    return np.asarray(leave[:, None] * summary.transitions + np.diag(1 - leave))
 
 
 def _covariance_matrices(values: FloatArray) -> FloatArray:

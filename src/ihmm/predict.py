@@ -237,13 +237,18 @@ def decode(model: Model, data: Data, items: Sequence[LabelledDraw]) -> IntArray:
 
     def one_draw(item: LabelledDraw) -> IntArray:
         hmm = finite_hmm(model, item)
-        if model.duration is None:
-            return hmm.label[viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)[0]]
-        states = np.empty(len(data.y), np.int64)
-        decode_segments(*chain_over_ages(model, data, hmm), sequence_starts(data.offsets), states)
-        return hmm.label[states]
+        return hmm.label[most_probable_states(model, data, hmm)[0]]
 
     return np.array(list(shared_out(one_draw, items)))
+
+
+def most_probable_states(model: Model, data: Data, hmm: FiniteHMM) -> tuple[IntArray, float]:
+    """The state sequence that maximises p(s, y), and log p(s, y)."""
+    if model.duration is None:
+        return viterbi(log_densities(model, data, hmm), data.offsets, hmm.initial, hmm.rows)
+    states = np.empty(len(data.y), np.int64)
+    score = decode_segments(*chain_over_ages(model, data, hmm), sequence_starts(data.offsets), states)
+    return states, float(score)
 
 
 def shared_out(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
