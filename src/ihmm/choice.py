@@ -84,6 +84,8 @@ def _levels(
     resolution: float | None,
 ) -> Choice:
     dwell, order = found.min_dwell, found.order
+    if min_dwell is None and duration is not None and not isinstance(duration, str):
+        min_dwell = duration.minimum
     reasons = found.reasons
     if min_dwell is not None and min_dwell != dwell:
         dwell = min_dwell

@@ -160,7 +160,9 @@ def _robust_range(away: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _clusters(series: Series, n_states: int, rng: np.random.Generator, restarts: int = 3) -> IntArray:
     """(T,): clusters of the values after a running median of three, by k-means."""
-    y = np.where(np.isnan(series.y), 0.0, series.y)
+    known = ~np.isnan(series.y)
+    latest = np.maximum.accumulate(np.where(known, np.arange(len(known))[:, None], 0), axis=0)
+    y = np.nan_to_num(np.take_along_axis(series.y, latest, axis=0))
     smooth = y.copy()
     smooth[1:-1] = np.median(np.stack([y[:-2], y[1:-1], y[2:]]), axis=0)
     for begin in series.offsets[1:-1]:
