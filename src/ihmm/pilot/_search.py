@@ -7,6 +7,7 @@ import numpy as np
 from ihmm._typing import FloatArray, IntArray
 from ihmm.pilot._fit import Fit, Series, Structure, improve, merged, restructured, start
 
+FEWEST_STEPS = 10  # per state at the start of a search
 FEW, MANY = 8, 16  # states a search starts from; the larger number if the smaller one is nearly used up
 QUICK, CAREFUL = 8, 30  # iterations
 SEPARATION = 1.5  # standard deviations of the noise by which levels differ at least
@@ -54,13 +55,13 @@ def criterion(fit: Fit) -> float:
 def _best_number(series: Series, structure: Structure, rng: np.random.Generator, paths: dict[int, IntArray]) -> Fit:
     for n_states in (FEW, MANY):
         if n_states not in paths:
-            paths[n_states] = _clusters(series, n_states, rng)
+            paths[n_states] = _clusters(series, min(n_states, len(series.y) // FEWEST_STEPS + 1), rng)
         path = paths[n_states]
         fit = improve(
             series, start(series, structure, path, int(path.max()) + 1), QUICK if n_states > FEW else 2 * QUICK
         )
         fits = list(_downwards(series, fit))
-        values = np.array([criterion(fit) for fit in fits])
+        values = np.nan_to_num(np.array([criterion(fit) for fit in fits]), nan=-np.inf)
         # the fewest states within the margin
         best = fits[int(np.flatnonzero(values >= values.max() - MARGIN)[-1])]
         if best.n_states < FEW - 1:
