@@ -21,7 +21,9 @@ def healthy_path(rng, n_levels=3, wrong=0.02):
     return np.stack([rng.permutation(n_levels)[path] for path in paths])
 
 
-def verdict(seed=0, *, paths=None, numbers=None, likelihood=None, criticisms=(), run=None, **quantities):
+def verdict(
+    seed=0, *, paths=None, numbers=None, likelihood=None, criticisms=(), run=None, tolerances=None, **quantities
+):
     """The verdict on chains that have converged, except for what is given."""
     rng = np.random.default_rng(seed)
     used = {
@@ -40,7 +42,7 @@ def verdict(seed=0, *, paths=None, numbers=None, likelihood=None, criticisms=(),
     }
     found = agreement.compare(paths, numbers, likelihood.mean(axis=1))
     run = run or RunFacts(DRAWS, 500, "auto")
-    return diagnostics.check(Evidence(3, numbers, used, likelihood, found, details, criticisms, run))
+    return diagnostics.check(Evidence(3, numbers, used, likelihood, found, details, criticisms, run, tolerances or {}))
 
 
 def test_converged_chains_are_reliable():
@@ -114,6 +116,14 @@ def test_chains_that_are_constant_at_different_values_do_not_agree():
     result = verdict(**{"changes of level": np.repeat([[4.0], [4.0], [5.0], [7.0]], DRAWS, axis=1)})
     assert not result
     assert result.rhat["changes of level"] == np.inf
+
+
+def test_differences_too_small_to_matter_are_settled():
+    """Chains that are frozen a single step apart find the same levels."""
+    share = np.repeat([[0.4], [0.4], [0.401], [0.4]], DRAWS, axis=1)
+    evidence = {"share of level 0": share}
+    assert not verdict(**evidence)
+    assert verdict(**evidence, tolerances={"share of level 0": 0.002})
 
 
 def test_a_chain_that_explains_the_data_worse_is_found():

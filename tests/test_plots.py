@@ -54,7 +54,7 @@ class Vectors(ihmm.Emission):
         return self._phi(np.array([y[states == k].mean(axis=0) for k in range(n_states)]))
 
     def sample_observations(self, rng, states, phi):
-        return rng.normal(phi[states])
+        return rng.normal((phi.mean if isinstance(phi, tuple) else phi)[states])
 
     def log_prior(self, phi):
         return -np.square(phi.mean).sum(axis=1) / 50

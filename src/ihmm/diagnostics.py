@@ -7,6 +7,7 @@ steps that come and go, and hyperparameters, are reported as details and do not 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,6 +60,7 @@ class Evidence(NamedTuple):
     details: Mapping[str, Array]  # name → (chains, draws)
     criticisms: Sequence[Criticism]
     run: RunFacts
+    tolerances: Mapping[str, float] = MappingProxyType({})  # standard deviations that are too small to matter
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +168,7 @@ def check(evidence: Evidence) -> Check:
     bulk = {name: float(stats.ess(x, chain_axis=0, draw_axis=1)) for name, x in varying.items()}
     tail = {name: _ess_tail(stats, x) for name, x in varying.items()}
     used = {name: varying[name] for name in varying if name in quantities}
+    used = {name: x for name, x in used.items() if x.std() > evidence.tolerances.get(name, 0.0)}
     if as_reported.min() >= MIN_MAJORITY:
         used.pop(NUMBER, None)  # extra levels that come and go do not change the number reported
     apart = differing(stats, used)

@@ -18,6 +18,7 @@ from ihmm.remedies import RunFacts
 LIKELIHOOD_DRAWS, LIKELIHOOD_STEPS = 24, 4_000_000  # draws of each chain with log p(y | θ), and steps of all of them
 MIN_LIKELIHOOD_DRAWS = 8
 CRITICISED_DRAWS = 12  # of all chains
+SETTLED_SHARE, SETTLED_CHANGES = 0.002, 0.01  # of the steps, and of the changes of level
 MAX_COLUMNS = 6  # whose means are compared
 
 
@@ -41,10 +42,12 @@ def collect(
         for d in evenly_spaced(len(chain), max(CRITICISED_DRAWS // len(draws), 1))
     ]
     matches = levels.summary.matches
+    quantities = _by_level(states, levels, begins, data.offsets)
     return Evidence(
         n_levels=levels.n_levels,
         n_levels_by_draw=number,
-        quantities=_by_level(states, levels, begins, data.offsets),
+        quantities=quantities,
+        tolerances={name: _tolerance(name, x) for name, x in quantities.items()},
         log_likelihood=likelihood,
         agreement=found,
         details={name: traces[name] for name in DETAILS if name in traces},
@@ -53,6 +56,13 @@ def collect(
         ),
         run=run,
     )
+
+
+def _tolerance(name: str, x: FloatArray) -> float:
+    """The standard deviation over all draws below which a quantity is settled, however the chains differ."""
+    if name.startswith("share"):
+        return SETTLED_SHARE
+    return SETTLED_CHANGES * float(x.mean()) if name.startswith("changes") else 0.0
 
 
 def log_likelihoods(

@@ -59,6 +59,8 @@ class Levels:
         (n_levels,): share of the draws that have the level.
     dwell
         (n_levels,): mean time spent on a level before it is left, in steps.
+    state_dwell
+        (n_states,): mean length of the visits to each state of the summary, in steps.
     brief
         States with too few steps to count as a level of their own; they are on the level that surrounds them.
     centers
@@ -76,6 +78,7 @@ class Levels:
     together: FloatArray
     support: FloatArray
     dwell: FloatArray
+    state_dwell: FloatArray
     brief: IntArray
     centers: FloatArray | None
     resolution: float | tuple[float, ...] | None
@@ -94,11 +97,7 @@ class Levels:
     def states_of(self, level: int) -> IntArray:
         """The kinetic states of a level, longest dwell time first, without brief ones."""
         states = np.setdiff1d(np.flatnonzero(self.level_of_state == level), self.brief)
-        return states[np.argsort(-self._state_dwell[states], kind="stable")]
-
-    @property
-    def _state_dwell(self) -> FloatArray:
-        return np.asarray(np.nanmedian(self.summary.dwell, axis=0))
+        return states[np.argsort(-self.state_dwell[states], kind="stable")]
 
     def table(self) -> "pandas.DataFrame":
         """One row per level: share, support, mean, dwell time, its kinetic states and their dwell times."""
@@ -111,7 +110,7 @@ class Levels:
         columns |= {
             "dwell": self.dwell,
             "states": [", ".join(map(str, states)) for states in kinetic],
-            "state dwell": [", ".join(f"{self._state_dwell[k]:.3g}" for k in states) for states in kinetic],
+            "state dwell": [", ".join(f"{self.state_dwell[k]:.3g}" for k in states) for states in kinetic],
         }
         return pandas.DataFrame(columns, index=pandas.RangeIndex(self.n_levels, name="level"))
 
@@ -122,7 +121,7 @@ class Levels:
         for level in range(self.n_levels):
             states = self.states_of(level)
             if len(states) > 1:
-                dwell = _list([f"{self._state_dwell[k]:.3g}" for k in states])
+                dwell = _list([f"{self.state_dwell[k]:.3g}" for k in states])
                 number = NUMBERS[len(states)] if len(states) < len(NUMBERS) else str(len(states))
                 parts.append(f"{self._name(level)} has {number} kinetic states with dwell times {dwell} steps")
         return "; ".join([f"{self.n_levels} level{'s' * (self.n_levels > 1)}", *parts]) + "."
@@ -146,7 +145,7 @@ class Levels:
         rows = [["level", "share", *(["mean"] if self.centers is not None else []), "dwell", "kinetic states"]]
         for level in range(self.n_levels):
             mean = [f"{self.centers[level]:.3g}".replace("-", "−")] if self.centers is not None else []
-            states = ", ".join(f"{k} ({self._state_dwell[k]:.3g} steps)" for k in self.states_of(level))
+            states = ", ".join(f"{k} ({self.state_dwell[k]:.3g} steps)" for k in self.states_of(level))
             rows.append([str(level), f"{self.shares[level]:.1%}", *mean, f"{self.dwell[level]:.3g}", states])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
@@ -173,7 +172,7 @@ def find_levels(
 
     Two states of the summary are on one level if they are in most draws that have both.
     """
-    by_draw, dwell_of = [], []
+    by_draw = []
     for index, draw in _some(draws):
         rng = np.random.default_rng([seed, index])
         level, brief, coarse = draw_levels(rng, model, data, draw, overlap, resolution)
@@ -186,10 +185,9 @@ def find_levels(
     label = np.argsort(order)[label]
 
     n_levels = len(order)
-    for index, draw in _some(draws, DWELL_DRAWS):
-        lengths, level = dwell_times(label[summary.matches[index].label[draw.states]], data.offsets)
-        dwell_of.append([np.bincount(level, lengths, n_levels), np.bincount(level, minlength=n_levels)])
-    steps, visits = np.sum(dwell_of, axis=0)
+    visits_of = [(summary.matches[index], draw.states) for index, draw in _some(draws, DWELL_DRAWS)]
+    dwell = _mean_visits([label[found.label[states]] for found, states in visits_of], n_levels, data.offsets)
+    state_dwell = _mean_visits([found.label[states] for found, states in visits_of], summary.n_states, data.offsets)
     number = Counter(found.n_levels for found in by_draw)
     present = [[np.any(found.state[label == j] >= 0) for j in range(n_levels)] for found in summary.matches]
     return Levels(
@@ -199,7 +197,8 @@ def find_levels(
         n_levels_probabilities={n: number[n] / len(by_draw) for n in sorted(number)},
         together=together,
         support=np.mean(present, axis=0),
-        dwell=steps / np.maximum(visits, 1),
+        dwell=dwell,
+        state_dwell=state_dwell,
         brief=np.flatnonzero(brief | _usually_brief(summary, by_draw)),
         centers=None if centers is None else centers[order],
         resolution=resolution,
@@ -233,6 +232,16 @@ def _share_together(found: Sequence[tuple[IntArray, IntArray]], n_states: int) -
     share = np.asarray(together / np.maximum(both, 1))
     np.fill_diagonal(share, 1.0)
     return share
+
+
+def _mean_visits(paths: Sequence[IntArray], n_labels: int, offsets: IntArray) -> FloatArray:
+    """(n_labels,): mean length of the visits to each label, over all paths."""
+    steps, visits = np.zeros((2, n_labels))
+    for path in paths:
+        lengths, label = dwell_times(path, offsets)
+        steps += np.bincount(label, lengths, n_labels)
+        visits += np.bincount(label, minlength=n_labels)
+    return np.asarray(steps / np.maximum(visits, 1))
 
 
 def _usually_brief(summary: Summary, by_draw: Sequence[DrawLevels]) -> BoolArray:

@@ -32,6 +32,12 @@ def test_the_page_begins_with_the_number_of_states_and_the_verdict(posterior):
     assert time.strftime("%Y-") in text
 
 
+def test_the_table_of_levels_comes_first(posterior):
+    header, *rows = tables(report.render(posterior))[0]
+    assert header[0] == "level"
+    assert [row[0] for row in rows] == [str(j) for j in range(posterior.levels().n_levels)]
+
+
 def test_the_page_has_the_size_of_the_data(several):
     facts = _text.facts(several)
     assert facts == {
@@ -47,7 +53,7 @@ def test_the_page_has_the_size_of_the_data(several):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_table_of_states_agrees_with_the_summary(kind, request):
     posterior = request.getfixturevalue(kind)
-    shown, expected = tables(report.render(posterior))[0], posterior.summary().table()
+    shown, expected = tables(report.render(posterior))[1], posterior.summary().table()
     assert len(shown) == 1 + len(expected)
     for k, row in enumerate(shown[1:]):
         assert row[0].endswith(f" {k}")
@@ -62,7 +68,7 @@ def test_numbers_have_three_significant_digits_and_few_exponents():
 
 
 def test_the_table_of_transitions_agrees_with_the_summary(posterior):
-    shown = tables(report.render(posterior))[1]
+    shown = tables(report.render(posterior))[2]
     np.testing.assert_allclose(
         [[float(cell) for cell in row[1:]] for row in shown[1:]], posterior.summary().transitions, atol=5e-5
     )
@@ -101,10 +107,10 @@ def test_every_column_with_a_density_has_a_figure():
 
 
 def test_names_of_columns_are_used_in_the_table(wide):
-    header = tables(report.render(wide, names=["force", "torque", "angle"]))[0][0]
+    header = tables(report.render(wide, names=["force", "torque", "angle"]))[1][0]
     assert header[4:8] == ["mean of force", "mean of torque", "mean of angle", "covariance of force"]
     assert "covariance of force and angle" in header
-    assert "mean of column 1" in tables(report.render(wide))[0][0]
+    assert "mean of column 1" in tables(report.render(wide))[1][0]
 
 
 def test_only_the_first_columns_are_shown():

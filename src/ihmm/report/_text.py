@@ -48,12 +48,12 @@ class LevelTable(NamedTuple):
 
 def levels(posterior: Posterior) -> LevelTable:
     """Share, mean and dwell time of each level, and its kinetic states."""
-    found, dwell = posterior.levels(), np.nanmedian(posterior.summary().dwell, axis=0)
+    found = posterior.levels()
     header = ["share", "support", *(["mean"] if found.centers is not None else []), "dwell", "kinetic states"]
     rows = []
     for j in range(found.n_levels):
         mean = [number(float(found.centers[j]))] if found.centers is not None else []
-        kinetic = ", ".join(f"{k} ({number(float(dwell[k]))} steps)" for k in found.states_of(j))
+        kinetic = ", ".join(f"{k} ({number(float(found.state_dwell[k]))} steps)" for k in found.states_of(j))
         share, support = f"{found.shares[j]:.1%}", f"{found.support[j]:.0%}"
         rows.append(Level(j, [share, support, *mean, number(float(found.dwell[j])), kinetic]))
     return LevelTable(header, rows)
