@@ -80,7 +80,7 @@ def test_every_public_name_is_what_it_says_whatever_was_imported_before():
 import importlib, pkgutil, ihmm
 for module in pkgutil.walk_packages(ihmm.__path__, "ihmm."):
     importlib.import_module(module.name)
-modules = {"datasets", "distributed", "testing", "plots"}
+modules = {"datasets", "distributed", "durations", "testing", "plots"}
 assert all(callable(getattr(ihmm, name)) for name in ihmm.__all__ if name not in modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

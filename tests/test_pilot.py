@@ -40,10 +40,10 @@ def test_visits_of_single_steps_are_believed_if_there_are_many():
     assert (found.n_states, found.min_dwell) == (4, 1)
 
 
-@pytest.mark.parametrize("length", [2, 3, 5, 30])
+@pytest.mark.parametrize("length", [2, 5, 30])
 def test_a_recording_may_be_very_short(length):
-    found = pilot(np.arange(float(length))[:, None], np.array([0, length]))
-    assert len(found.states) == length
+    values = np.arange(length)[:, None] + 0.5
+    assert choose_model(values, np.array([length])).model.duration is None
 
 
 def test_constant_and_missing_values_do_no_harm():

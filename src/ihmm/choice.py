@@ -12,12 +12,13 @@ from ihmm.emissions import Emission
 from ihmm.emissions.choose import guess, level_prior
 from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.model import Model, model_for
-from ihmm.pilot import Pilot, pilot
+from ihmm.pilot import MAX_ORDER, Pilot, pilot
 from ihmm.priors import GammaPrior, HDPPrior
 from ihmm.samplers import ParticleGibbs, Sampler
 from ihmm.trajectory import runs
 
 Resolution = float | tuple[float, ...]
+SHORTEST = 30  # steps, without the first few of each sequence, that a first look needs
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,8 @@ def choose_model(
         min_dwell = _checks.count("min_dwell (steps that a state lasts at least)", min_dwell)
     family = guess(values) if isinstance(emission, str) and emission == "auto" else None
     markov = sticky is not True or not (sampler is None or isinstance(sampler, ParticleGibbs))
-    if family != "normal" or markov:
+    short = len(values) - MAX_ORDER * len(lengths) < SHORTEST
+    if family != "normal" or markov or short:
         reasons = () if family in (None, "normal") else (f"Whole numbers: {NAMES[family]}.",)
         model = model_for(values, emission, sticky, order, duration, min_dwell)
         return Choice(model, resolution=resolution, reasons=reasons)
@@ -84,6 +86,8 @@ def _levels(
     resolution: float | None,
 ) -> Choice:
     dwell, order = found.min_dwell, found.order
+    if min_dwell is None and duration is not None and not isinstance(duration, str):
+        min_dwell = duration.minimum
     reasons = found.reasons
     if min_dwell is not None and min_dwell != dwell:
         dwell = min_dwell

@@ -14,7 +14,7 @@ from ihmm._typing import BoolArray, FloatArray, IntArray
 
 HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 TRIES = 100  # draws of the coefficients, of which the first stationary one is taken
-BATCH = 1000  # the same from the prior, until one is stationary
+BATCH = 100  # the same from the prior, until one is stationary
 
 
 def log_peak(dof: FloatArray) -> FloatArray:

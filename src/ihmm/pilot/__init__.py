@@ -3,5 +3,6 @@
 Maximum likelihood, not a posterior: the exact sampler has the last word about everything but the structure.
 """
 
+from ihmm.pilot._fit import MAX_ORDER as MAX_ORDER
 from ihmm.pilot._pilot import Pilot as Pilot
 from ihmm.pilot._pilot import pilot as pilot

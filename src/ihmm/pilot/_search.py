@@ -7,6 +7,7 @@ import numpy as np
 from ihmm._typing import FloatArray, IntArray
 from ihmm.pilot._fit import Fit, Series, Structure, improve, merged, restructured, start
 
+FEWEST_STEPS = 10  # per state at the start of a search
 FEW, MANY = 8, 16  # states a search starts from; the larger number if the smaller one is nearly used up
 QUICK, CAREFUL = 8, 30  # iterations
 SEPARATION = 1.5  # standard deviations of the noise by which levels differ at least
@@ -54,13 +55,13 @@ def criterion(fit: Fit) -> float:
 def _best_number(series: Series, structure: Structure, rng: np.random.Generator, paths: dict[int, IntArray]) -> Fit:
     for n_states in (FEW, MANY):
         if n_states not in paths:
-            paths[n_states] = _clusters(series, n_states, rng)
+            paths[n_states] = _clusters(series, min(n_states, len(series.y) // FEWEST_STEPS + 1), rng)
         path = paths[n_states]
         fit = improve(
             series, start(series, structure, path, int(path.max()) + 1), QUICK if n_states > FEW else 2 * QUICK
         )
         fits = list(_downwards(series, fit))
-        values = np.array([criterion(fit) for fit in fits])
+        values = np.nan_to_num(np.array([criterion(fit) for fit in fits]), nan=-np.inf)
         # the fewest states within the margin
         best = fits[int(np.flatnonzero(values >= values.max() - MARGIN)[-1])]
         if best.n_states < FEW - 1:
@@ -160,7 +161,9 @@ def _robust_range(away: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _clusters(series: Series, n_states: int, rng: np.random.Generator, restarts: int = 3) -> IntArray:
     """(T,): clusters of the values after a running median of three, by k-means."""
-    y = np.where(np.isnan(series.y), 0.0, series.y)
+    known = ~np.isnan(series.y)
+    latest = np.maximum.accumulate(np.where(known, np.arange(len(known))[:, None], 0), axis=0)
+    y = np.nan_to_num(np.take_along_axis(series.y, latest, axis=0))
     smooth = y.copy()
     smooth[1:-1] = np.median(np.stack([y[:-2], y[1:-1], y[2:]]), axis=0)
     for begin in series.offsets[1:-1]:

@@ -17,7 +17,7 @@ from ihmm.testing._partitions import Partition, blocks_of, set_partitions
 from ihmm.testing._quadrature import quadrature
 
 EVIDENCE_DRAWS = 200_000  # from H, for emissions without a closed form
-SHARED_DRAWS = 50_000  # the same for the parameters of all states together
+SHARED_DRAWS = 30_000  # the same for the parameters of all states together
 
 
 class Evidence:
