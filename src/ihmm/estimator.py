@@ -13,7 +13,7 @@ from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.chain import sample
 from ihmm.choice import choose_model
 from ihmm.durations import Duration
-from ihmm.emissions import Emission
+from ihmm.emissions import Emission, NoisyLevels
 from ihmm.posterior import Posterior
 from ihmm.predict import FiniteHMM, Forecast, LabelledDraw, finite_hmm, most_probable_states, simulate_anew
 from ihmm.samplers import Sampler
@@ -179,6 +179,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
                 self.covars_ = _covariance_matrices(values)
             else:
                 setattr(self, HMMLEARN_NAMES.get(name, f"{name}_"), values.reshape(len(values), -1))
+        if isinstance(choice.model.emission, NoisyLevels):
+            self.covars_ = _covariance_matrices(choice.model.emission.variance(summary.phi))
         return self
 
     def predict(self, X: Any, *, lengths: ArrayLike | None = None) -> IntArray:

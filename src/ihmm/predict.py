@@ -18,7 +18,7 @@ from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm._waiting import with_progress
 from ihmm.data import Data
 from ihmm.durations import Omega
-from ihmm.emissions import DPMixture
+from ihmm.emissions import DPMixture, NoisyLevels
 from ihmm.emissions._angles import circular_mean, unwrap
 from ihmm.emissions._parameters import join, take
 from ihmm.emissions._protocol import Emission, complete, has_past, provides, sample_new
@@ -434,7 +434,8 @@ def impute(model: Model, data: Data, items: Iterable[LabelledDraw]) -> Imputed:
     missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
     partly = np.asarray(np.isnan(data.y.reshape(len(data.y), -1)).any(axis=1)) & ~missing
     steps = np.flatnonzero(missing | partly)
-    if steps.size and has_past(model.emission):
+    forwards = has_past(model.emission) and isinstance(model.emission, NoisyLevels)
+    if steps.size and has_past(model.emission) and not forwards:
         raise ValueError(
             f"{type(model.emission).__name__} cannot impute missing values ({steps.size} steps have some): they "
             "depend on the observations before and after them, but the model drops the history at a gap"
@@ -442,6 +443,8 @@ def impute(model: Model, data: Data, items: Iterable[LabelledDraw]) -> Imputed:
 
     def one_draw(item: LabelledDraw) -> Array:
         draw, rng = item.draw, np.random.default_rng([*item.seed, 2])
+        if forwards:
+            return fill_forwards(rng, model, data, draw, steps)
         values = model.emission.sample_observations(rng, draw.states[steps], draw.phi)
         if partly.any():
             values[partly[steps]] = complete(model.emission, rng, data.y[partly], draw.states[partly], draw.phi)
@@ -449,6 +452,25 @@ def impute(model: Model, data: Data, items: Iterable[LabelledDraw]) -> Imputed:
 
     circular = angular_columns(model.emission, data.values[0].size)
     return Imputed(np.array(list(in_threads(one_draw, items))), steps, circular=circular)
+
+
+def fill_forwards(rng: np.random.Generator, model: Model, data: Data, draw: Draw, steps: IntArray) -> Array:
+    """The steps with missing values, completed one after the other given the values before them.
+
+    The values that follow a gap are conditioned on and say nothing about it. Where a sequence has not enough values
+    before a gap, its noise begins at zero.
+    """
+    order, phi = model.emission.order, draw.phi  # type: ignore[attr-defined]
+    values = data.values.reshape(len(data.y), -1).copy()
+    level = phi.mean.reshape(len(phi.mean), -1)
+    begins = data.offsets[np.searchsorted(data.offsets, steps, side="right") - 1]
+    for t, begin in zip(steps, begins, strict=True):
+        recent = np.maximum(np.arange(t - order, t), begin)
+        past = np.where((np.arange(t - order, t) < begin)[:, None], level[draw.states[recent]], values[recent])
+        history: tuple[Array, ...] = (past, draw.states[recent]) if model.memory > 0 else (past,)
+        drawn = model.emission.sample_observations(rng, draw.states[[t]], phi, *history)
+        values[t] = np.where(np.isnan(values[t]), drawn.reshape(-1), values[t])
+    return values[steps].reshape(len(steps), *data.y.shape[1:])
 
 
 def angular_columns(emission: Emission, n_columns: int) -> BoolArray:

@@ -9,6 +9,9 @@ from ihmm.emissions import NoisyLevels, _noise
 from ihmm.emissions._parameters import fields, join, size, take
 from ihmm.emissions.noisy_levels import NoisyLevelsPhi
 from ihmm.kernels.memory import log_density_after_change
+from ihmm.model import Draw, Hyper, Transitions
+from ihmm.predict import fill_forwards
+from ihmm.trajectory import Trajectory
 from reference.verdicts import assert_follows, assert_mean
 
 PRIOR = {"mean": 0.4, "spread": 1.5, "shape": 3.0, "rate": 1.2}
@@ -357,3 +360,19 @@ def test_settings_can_be_compared_and_hashed():
     assert one == other
     assert hash(one) == hash(other)
     assert ihmm.NoisyLevels is NoisyLevels
+
+
+# Missing values
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_gaps_are_filled_given_the_values_before(filtered):
+    model = ihmm.Model(NoisyLevels(1, filtered=filtered), duration=ihmm.durations.Geometric())
+    data = model.observe(np.array([0.2, 1.4, np.nan, np.nan, np.nan, 2.0]))
+    phi = NoisyLevelsPhi(np.array([1.0, 3.0]), np.full(2, 0.1), np.full((2, 1), 0.5), ())
+    transitions = Transitions(np.full(3, 1 / 3), np.full(3, 1 / 3), np.full((2, 3), 1 / 3))
+    draw = Draw(Trajectory(np.array([0, 0, 0, 0, 1, 1])), transitions, phi, Hyper(1.0, 1.0, 0.0))
+    rng = np.random.default_rng(0)
+    filled = np.array([fill_forwards(rng, model, data, draw, np.arange(2, 5)) for _ in range(2000)])
+    change = 3 + 0.5 * (1.1 - (3 if filtered else 1))
+    np.testing.assert_allclose(filled.mean(axis=0), [1.2, 1.1, change], atol=0.02)

@@ -140,7 +140,7 @@ def test_user_input_is_escaped(wide):
     assert "<script>alert" not in page
     assert "</script><b>" not in page
     text = words(page)
-    assert text.startswith(f"{NASTY[0]} {NASTY[0]} 3 states")
+    assert text.startswith(f"{NASTY[0]} {NASTY[0]} 3 levels")
     for name in NASTY:
         assert f"mean of {name}" in text
     assert [NASTY[0], NASTY[2]] in tables(page)[-1]

@@ -247,9 +247,9 @@ def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json
     if as_json:
         click.echo(json.dumps({"run": str(run), **summary}))
         return
-    if record.get("reasons"):
-        click.echo("Why this model:\n  " + "\n  ".join(record["reasons"]) + "\n")
     click.echo(outputs.describe(posterior, run))
+    if record.get("reasons"):
+        click.echo("\nWhy this model:\n  " + "\n  ".join(record["reasons"]))
     checked = outputs.check(posterior)
     not_checked = "The result was not checked; pip install 'ihmm[arviz]'."
     click.echo(f"\n{checked.text(str(run)) if checked is not None else not_checked}")

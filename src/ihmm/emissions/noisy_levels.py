@@ -299,6 +299,13 @@ class NoisyLevels(Emission):
 
         return own, select
 
+    def variance(self, phi: NoisyLevelsPhi) -> FloatArray:
+        """(K, D): stationary variances around the levels."""
+        _, scale, coefficients, dof = self._by_column(phi)
+        factor = np.column_stack([_noise.stationary_factor(coefficients[:, d]) for d in range(self.n_features)])
+        tails = 1 + 2 / np.maximum(dof - 2, FLOOR)  # ν/(ν − 2)
+        return np.asarray(np.square(scale * factor) * tails[:, None])
+
     # Layout
 
     def _lags(self, y: FloatArray) -> FloatArray:
