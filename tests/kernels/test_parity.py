@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import ihmm.kernels
+from ihmm import durations
 from ihmm.emissions import (
     Autoregressive,
     Bernoulli,
@@ -22,6 +23,7 @@ from ihmm.emissions import (
     Independent,
     Multinomial,
     MultivariateNormal,
+    NoisyLevels,
     Normal,
     NormalMean,
     Poisson,
@@ -36,12 +38,14 @@ from ihmm.kernels import (
     draws,
     families,
     forward_backward,
+    pilot,
     side_by_side,
     sticks,
 )
 from ihmm.kernels.families.dispatch import CHOICE
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, PairGibbs, SplitMerge
+from ihmm.predict import LabelledDraw, finite_hmm, most_probable_states, run_segment_filter, run_smoother, simulate_anew
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs, StateUpdate, beam
 from ihmm.sticks import grow, open_sticks
@@ -79,7 +83,7 @@ def test_compiled_and_interpreted_kernels_agree(compiled, interpreted):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", ["streams", "uniform", "count_transitions", "count_tables", "path_of_sampler"])
+@pytest.mark.parametrize("name", ["streams", "uniform", "count_transitions", "count_tables", "draw_", "path_of_"])
 def test_what_is_made_of_whole_numbers_agrees_to_the_bit(name, compiled, interpreted):
     matching = [case for case in compiled if case.startswith(name)]
     assert matching
@@ -112,7 +116,7 @@ def kernel_modules():
 def all_cases():
     with np.errstate(over="ignore"):  # interpreted, NumPy would warn of 64-bit words wrapping round
         cases = draw_cases() | count_cases() | conditional_cases() | stick_cases()
-        return cases | pass_cases() | chain_cases() | move_cases() | choice_cases()
+        return cases | pass_cases() | segment_cases() | chain_cases() | pilot_cases() | move_cases() | choice_cases()
 
 
 def stream(number):
@@ -133,6 +137,10 @@ def draw_cases():
     cases["log_gamma"] = np.array([draws.log_gamma(words, a) for a in tiny_to_large for _ in range(20)])
     cases["log_beta"] = np.array([draws.log_beta(words, a, b) for a in tiny_to_large for b in tiny_to_large])
     cases["draw_index"] = np.array([draws.draw_index(words, np.array([1.0, 0.0, 3.0, 2.0, 0.0])) for _ in range(50)])
+    cases["draw_poisson"] = np.array([draws.draw_poisson(words, 10 * a) for a in tiny_to_large for _ in range(10)])
+    cases["draw_binomial"] = np.array(
+        [draws.draw_binomial(words, n, 0.3) for n in (0, 5, 200, 10**6) for _ in range(10)]
+    )
     cases["split"] = np.array([draws.split(words, a, b) for a in [0.0, *tiny_to_large] for b in tiny_to_large])
     return cases
 
@@ -174,6 +182,9 @@ def conditional_cases():
         for rho in (0.0, 0.6):
             result = conditionals.resample_transitions(stream(3), hyper_priors(prior), n_jk, beta, 1.5, 4.0, rho)
             cases[f"conditionals_{name}_{rho}"] = np.concatenate([np.ravel(part) for part in result])
+        n_others = np.where(np.eye(6, 5, -1, dtype=bool), 0, n_jk)
+        result = conditionals.resample_transitions(stream(3), hyper_priors(prior), n_others, beta, 1.5, 4.0, 0.0, True)
+        cases[f"conditionals_{name}_without_self"] = np.concatenate([np.ravel(part) for part in result])
     return cases
 
 
@@ -263,6 +274,41 @@ def pass_cases():
     return cases
 
 
+def segment_cases():
+    """Passes over states and ages, and the finite chains that represent their draws."""
+    cases, rng = {}, np.random.default_rng(10)
+    y = np.repeat([-2.0, 1.0, 4.0, -2.0, 1.0], 8) + rng.normal(0, 0.7, 40)
+    infinite, open_ended, finite = HDPPrior(1.0, 3.0), HDPPrior(5.0, 5.0), FinitePrior(4, 1.0, 3.0)
+    no_minimum, later = durations.Geometric(), durations.Geometric(minimum=2)
+    for i, (emission, prior, duration, sampler) in enumerate(
+        [
+            (NormalMean(0.5, scale=3.0), infinite, durations.NegativeBinomial(), ParticleGibbs(5, threshold=0.02)),
+            (NoisyLevels(0, spread=3.0), finite, durations.Poisson(minimum=2), ParticleGibbs(5)),
+            (NoisyLevels(0, spread=3.0), open_ended, no_minimum, ParticleGibbs(8, proposal="prior", threshold=0.3)),
+            (NoisyLevels(1, spread=3.0), infinite, no_minimum, ParticleGibbs(6, threshold=0.3)),
+            (NoisyLevels(2, spread=3.0, tails="student-t"), infinite, later, ParticleGibbs(6, threshold=0.3)),
+        ]
+    ):
+        model = Model(emission, prior, duration)
+        data = model.observe([y[:25], y[25:]])
+        rng = np.random.default_rng([11, i])
+        draw = initial_draw(rng, data, model, np.arange(40) // 5 % 3)
+        for sweep in range(3):
+            path, info = sampler.resample_states(rng, data, model, draw)
+            cases[f"path_of_segments_{i}_{sweep}"] = path.states
+            cases[f"info_of_segments_{i}_{sweep}"] = np.array(info)
+            draw, log_joint = resample_globals(rng, data, model, path, draw.hyper)
+            cases[f"log_joint_of_segments_{i}_{sweep}"] = np.array(log_joint)
+        hmm = finite_hmm(model, LabelledDraw(draw, np.arange(draw.n_states), [12, i]))
+        _, filtered, log_predictive, ends = run_segment_filter(model, data, hmm)
+        best, score = most_probable_states(model, data, hmm)
+        found = {"filtered": filtered, "log_predictive": log_predictive, "ends": ends, "score": np.array(score)}
+        found |= {"smoothed": run_smoother(model, data, hmm), "best": best}
+        found["simulated"] = simulate_anew(rng, model, hmm, 30)[1]
+        cases |= {f"segments_{name}_{i}": value for name, value in found.items()}
+    return cases
+
+
 def chain_cases():
     rng = np.random.default_rng(6)
     initial, rows = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4), 4)
@@ -324,6 +370,34 @@ def beam_cases(density, sequence, rows):
         forward_backward.sample_beam(first, state, mass, name == "faint", sequence, rows, slices, np.uint64(11), path)
         cases |= {f"beam_{name}_first": first, f"beam_{name}_path": path}
         cases |= {f"beam_{name}_state": state[: first[-1]], f"beam_{name}_mass": mass[: first[-1]]}
+    return cases
+
+
+def pilot_cases():
+    """Levels in noise with memory: two states and columns, dwell times of at least two steps, two sequences."""
+    rng, cases = np.random.default_rng(13), {}
+    level, scale = np.array([[-1.0, 0.5], [0.8, -0.5]]), np.array([[0.7, 0.9], [0.5, 1.1]])
+    y, offsets, dwell = level[np.arange(30) // 4 % 2] + rng.normal(size=(30, 2)), np.array([0, 18, 30]), 2
+    with np.errstate(divide="ignore"):
+        logs = np.log([0.3, 0.7]), np.log([0.8, 0.6]), np.log([[0.0, 0.2], [0.4, 0.0]])
+    for order, recalled, dof in ((0, 0, np.inf), (2, 2, 5.0), (2, 0, np.inf)):
+        coefficients = np.array([[0.5, 0.2], [-0.2, 0.3]])[:order]
+        z = y.copy()
+        for lag in range(order):
+            z[lag + 1 :] -= coefficients[lag] * y[: -lag - 1]
+        for begin in offsets[:-1]:
+            z[begin : begin + order] = np.nan
+        settled, change = pilot.scores(z, offsets, level, scale, coefficients, dof, dwell, recalled)
+        total, weight, moves = pilot.smooth(settled, change, offsets, *logs, dwell)
+        found = {"settled": settled, "change": change, "total": np.array(total), "moves": moves}
+        found |= {"weight": weight.copy(), "path": pilot.decode(settled, change, offsets, *logs, dwell)}
+        for shared in (True, False):
+            fit = pilot.maximise(
+                y, z, offsets, weight.copy(), moves, level, scale, coefficients, dof, dwell, recalled, shared,
+                np.array([4.0, np.inf]),
+            )  # fmt: skip
+            found[f"fit_{shared}"] = np.concatenate([np.ravel(part) for part in fit])
+        cases |= {f"pilot_{name}_{order}_{recalled}": value for name, value in found.items()}
     return cases
 
 
