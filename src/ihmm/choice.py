@@ -17,6 +17,8 @@ from ihmm.priors import GammaPrior, HDPPrior
 from ihmm.samplers import ParticleGibbs, Sampler
 from ihmm.trajectory import runs
 
+LEAST_NOISE = 1e-3  # prior scale of the noise in units of the spread of the levels, for recordings without any
+
 Resolution = float | tuple[float, ...]
 SHORTEST = 30  # steps, without the first few of each sequence, that a first look needs
 
@@ -59,6 +61,9 @@ def choose_model(
         resolution = _checks.positive("resolution", resolution)
     if min_dwell is not None:
         min_dwell = _checks.count("min_dwell (steps that a state lasts at least)", min_dwell)
+    empty = np.flatnonzero(np.isnan(values).all(axis=0)) if values.dtype.kind == "f" else np.empty(0)
+    if empty.size:
+        raise ValueError(f"column {empty[0]} has no value at all, only NaN; leave it out")
     family = guess(values) if isinstance(emission, str) and emission == "auto" else None
     markov = sticky is not True or not (sampler is None or isinstance(sampler, ParticleGibbs))
     short = len(values) - MAX_ORDER * len(lengths) < SHORTEST
@@ -98,7 +103,7 @@ def _levels(
         model = model_for(values, "normal")
     else:
         mean, spread = level_prior(values)
-        innovation = np.exp(np.log(found.innovation).mean(axis=0))
+        innovation = np.exp(np.log(np.maximum(found.innovation, LEAST_NOISE * spread)).mean(axis=0))
         noise = NoisyLevels(
             order,
             found.scale,

@@ -137,7 +137,7 @@ def check_tails(model: Model, scores: Sequence[FloatArray]) -> list[Criticism]:
         each = []
         for z in scores:
             known = np.clip(z[np.isfinite(z[:, d]), d], -MAX_SCORE, MAX_SCORE)
-            if len(known) < MIN_VALUES:
+            if len(known) < MIN_VALUES or np.ptp(known) == 0:
                 continue
             centered = known - known.mean()
             each.append((np.mean(centered**4) / np.mean(centered**2) ** 2 - 3, len(known)))
