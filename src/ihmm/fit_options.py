@@ -41,8 +41,8 @@ class FitOptions:
     particles: int | None = None
     seed: int = 0
     chains: int = 4
-    draws: int = 1000
-    tune: int = 500
+    draws: int | str = "auto"
+    tune: int = 300
     thin: int = 1
     init: int | str = "auto"
 
@@ -98,8 +98,8 @@ TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys(("id", "delimiter", "emission", "sampler", "duration"), STRING),
     "sticky": (bool, "true or false"),
     "resolution": ((int, float), "a number"),
-    **dict.fromkeys(("order", "min_dwell", "particles", "seed", "chains", "draws", "tune", "thin"), WHOLE),
-    "init": ((int, str), 'a whole number or "auto"'),
+    **dict.fromkeys(("order", "min_dwell", "particles", "seed", "chains", "tune", "thin"), WHOLE),
+    **dict.fromkeys(("init", "draws"), ((int, str), 'a whole number or "auto"')),
 }
 
 

@@ -35,10 +35,13 @@ if TYPE_CHECKING:
     from ihmm.tables import Table
 
 
-class _Init(click.ParamType[int | str]):
-    """A number of states, or "auto"."""
+class _NumberOrAuto(click.ParamType[int | str]):
+    """A number of something, or "auto"."""
 
     name = "n|auto"
+
+    def __init__(self, counted: str) -> None:
+        self.counted = counted
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         if value == "auto":
@@ -48,7 +51,7 @@ class _Init(click.ParamType[int | str]):
                 return int(value)
         except ValueError:
             pass
-        self.fail(f"expected a positive number of states or auto, got {value!r}", param, ctx)
+        self.fail(f"expected a positive number of {self.counted} or auto, got {value!r}", param, ctx)
 
 
 def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
@@ -88,12 +91,18 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
 )
 @click.option("--seed", type=NOT_NEGATIVE, help="Random seed; chosen at random and stored by default.")
 @click.option("--chains", type=POSITIVE, default=4, show_default=True, help="Number of independent chains.")
-@click.option("--draws", type=POSITIVE, default=1000, show_default=True, help="Draws to keep per chain.")
-@click.option("--tune", type=NOT_NEGATIVE, default=500, show_default=True, help="Tuning sweeps to discard per chain.")
+@click.option(
+    "--draws",
+    type=_NumberOrAuto("draws"),
+    default="auto",
+    show_default=True,
+    help="Draws to keep per chain; auto adds draws until the chains have converged, from 500 up to 4000.",
+)
+@click.option("--tune", type=NOT_NEGATIVE, default=300, show_default=True, help="Tuning sweeps to discard per chain.")
 @click.option("--thin", type=POSITIVE, default=1, show_default=True, help="Sweeps per draw.")
 @click.option(
     "--init",
-    type=_Init(),
+    type=_NumberOrAuto("states"),
     default="auto",
     show_default=True,
     help="Initial number of states, assigned at random; auto finds a start from the data.",
@@ -221,10 +230,11 @@ def _new_folder(out: Path | None, file: str) -> Path:
 
 
 def _description(options: FitOptions, table: "Table", model: "Model", run: Path) -> str:
+    draws = "enough" if options.draws == "auto" else options.draws
     series = f" in {len(table.series)} series" if len(table.series) > 1 else ""
     return (
         f"{count_rows(len(table.values))} of {', '.join(table.columns)}{series}; {type(model.emission).__name__} "
-        f"emission; {options.chains} chains of {options.tune} + {options.draws * options.thin} sweeps, "
+        f"emission; {options.chains} chains of {options.tune} tuning sweeps and {draws} draws, "
         f"seed {options.seed}; run {run}"
     )
 
