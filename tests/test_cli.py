@@ -353,7 +353,7 @@ BAD_OPTIONS = {
     "id": (("trace.csv", "--column", "time", "--id", "time"), "column time is given for both --column and --id"),
     "columns": (("trace.csv", "--column", "*", "--emission", "poisson"), 'emission="poisson" takes one column, got 2'),
     "fractions": (("trace.csv", "--column", "current", "--emission", "categorical"), "expects whole numbers"),
-    "draws": (("trace.csv", "--draws", "0"), "Invalid value for '--draws': expected a positive number of draws or auto, got '0'"),
+    "draws": (("trace.csv", "--draws", "0"), "expected a positive number of draws or auto, got '0'"),
     "init": (("trace.csv", "--init", "zero"), "expected a positive number of states or auto, got 'zero'"),
     "emission": (("trace.csv", "--emission", "gamma"), "'gamma' is not one of"),
     "option": (("trace.csv", "--colunm", "x"), "Did you mean"),
@@ -369,10 +369,10 @@ def test_invalid_options_are_errors(args, message):
 BAD_TOML = {
     "syntax": ("draws = 5\ntune =\n", "a.toml is not valid TOML: Invalid value (at line 2, column 7)"),
     "unknown": ("drawz = 5\n", "a.toml: unknown option drawz; expected one of files, column, "),
-    "kind": ('draws = "5"\n', "a.toml: draws must be a whole number, got '5'"),
-    "truth": ("draws = true\n", "a.toml: draws must be a whole number, got True"),
+    "kind": ('tune = "5"\n', "a.toml: tune must be a whole number, got '5'"),
+    "truth": ("tune = true\n", "a.toml: tune must be a whole number, got True"),
     "list": ('column = "current"\n', "a.toml: column must be a list of strings, got 'current'"),
-    "range": ("draws = 0\n", "Invalid value for '--draws': expected a positive number of draws or auto, got '0'"),
+    "range": ("draws = 0\n", "expected a positive number of draws or auto, got 0"),
 }  # fmt: skip
 
 
