@@ -530,7 +530,7 @@ def test_progress_is_shown_on_a_terminal_only():
         return output.decode()
 
     output = stderr_of()
-    assert "300 rows of current; Normal emission" in output
+    assert "300 rows of current; NoisyLevels emission" in output
     assert "chain 1" in output
     assert stderr_of("--quiet") == ""
 

@@ -12,7 +12,7 @@ import ihmm
 @pytest.mark.parametrize(("data", "init"), [("four_state", 10), ("ten_state", 3), ("ten_state", 30)])
 def test_every_chain_reaches_the_true_number_of_states_and_recovers_the_path(data, init, seed):
     recording = getattr(ihmm.datasets, data)()
-    chain = run(recording, init, seed, Setting((), tune=0, sweeps=3000))
+    chain = run(recording, init, seed, Setting((), tune=0, sweeps=6000))
     assert np.any(chain.sizes == len(recording.means))
     assert accuracy(recording, chain.late) > accuracy(recording, [decode(recording)]) - 0.01
 

@@ -87,3 +87,14 @@ def test_what_is_given_is_not_chosen():
 def test_switching_dynamics_are_told_from_levels():
     variant = next(variant for variant in PANEL if variant.kind == "oscillators")
     assert look(variant.recording()).family == "autoregressive"
+
+
+def test_structures_are_compared_on_the_same_values_if_some_are_missing():
+    recording = ihmm.datasets.four_state()
+    hidden = np.random.default_rng(5).random(4000) < 0.2
+    found = pilot(np.where(hidden, np.nan, recording.y)[:, None], np.array([0, 4000]))
+    assert (found.n_states, found.order) == (4, 0)
+    hidden[:] = False
+    hidden[1000:1200] = True
+    found = pilot(np.where(hidden, np.nan, recording.y)[:, None], np.array([0, 4000]))
+    assert (found.n_states, found.order) == (4, 0)

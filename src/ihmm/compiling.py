@@ -26,6 +26,7 @@ from ihmm.kernels import (
     layout,
     pairs,
     particles,
+    segments,
     split_merge,
     sticks,
     systematic,
@@ -52,7 +53,6 @@ ALWAYS: Kernels = (
 )
 OF_PARTICLE_GIBBS: Kernels = (
     layout.relate_with_tail,
-    particles.trace_back,
     sticks.arrange,
     sticks.break_until,
     sticks.bring_forward,
@@ -60,6 +60,7 @@ OF_PARTICLE_GIBBS: Kernels = (
     sticks.open_row,
     sticks.start,
 )
+OF_DURATIONS: Kernels = (segments.describe_runs, segments.forward, segments.trace_back)
 OF_BEAM: Kernels = (forward_backward.filter_beam, forward_backward.filter_wide_beam, forward_backward.sample_beam)
 OF_MOVES: dict[type, Kernels] = {
     PairGibbs: (layout.relate, pairs.resample_pairs),
@@ -68,12 +69,14 @@ OF_MOVES: dict[type, Kernels] = {
 }
 
 
-def kernels_of(sampler: Sampler | None, moves: Sequence[Move]) -> Kernels:
+def kernels_of(model: Model, sampler: Sampler | None, moves: Sequence[Move]) -> Kernels:
     """Nearly all kernels of a run; others depend on the emission and on what happens."""
     kernels = set(ALWAYS)
+    if model.duration is not None:
+        return tuple(kernels.union(OF_PARTICLE_GIBBS, OF_DURATIONS))
     if isinstance(sampler, ParticleGibbs):
         forward = systematic.forward if sampler.resampling == "systematic" else csmc.forward
-        kernels.update(OF_PARTICLE_GIBBS, {forward})
+        kernels.update(OF_PARTICLE_GIBBS, {forward, particles.trace_back})
     if isinstance(sampler, Beam):
         kernels.update(OF_BEAM)
     for move in moves:
@@ -88,7 +91,7 @@ def second_compiler(data: Data, model: Model, sampler: Sampler, moves: Sequence[
     A process that comes to a kernel which the other one is compiling waits until it is stored, and loads it.
     """
     process = None
-    if cores > 1 and _is_idle() and sum(map(is_cold, kernels_of(sampler, moves))) >= WORTH_A_PROCESS:
+    if cores > 1 and _is_idle() and sum(map(is_cold, kernels_of(model, sampler, moves))) >= WORTH_A_PROCESS:
         # an emission that cannot be pickled is compiled by one process
         with suppress(OSError, pickle.PickleError, AttributeError, TypeError):
             process = _start((model, np.asarray(data.y[:REHEARSAL_STEPS]), sampler, tuple(moves)))

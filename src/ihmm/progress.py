@@ -33,7 +33,7 @@ def progress_bars(chains: Sequence[RunningChain], enabled: bool) -> Iterator[Cal
         yield lambda: None
         return
     settings = chains[0].task.settings
-    compiling = CompilationBar(kernels_of(settings.sampler, settings.moves), console)
+    compiling = CompilationBar(kernels_of(settings.model, settings.sampler, settings.moves), console)
     bars = _bars(console)
     with Live(Group(compiling.bar, bars), console=console, auto_refresh=False) as display:
         tasks = [

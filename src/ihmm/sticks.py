@@ -14,7 +14,7 @@ from ihmm.model import Draw, Prior
 from ihmm.priors import FinitePrior
 
 SPARE = 16  # minimum number of states, rows and columns that fit before the arrays must grow
-MAX_STATES, MAX_CELLS = 2**21, 2**26  # of θ: at most about 1 GB
+MAX_STATES, MAX_CELLS = 2**21, 2**28  # of θ: at most about 4 GB, most of which is never touched
 MIN_PHI_BATCH = 16  # new states whose φ is drawn together
 
 

@@ -124,21 +124,24 @@ def test_two_processes_at_once_compile_a_kernel_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_kernels_expected_of_a_run_are_those_it_calls():
-    code = """
+@pytest.mark.parametrize("emission", ["auto", "normal"])
+def test_the_kernels_expected_of_a_run_are_those_it_calls(emission):
+    code = f"""
 import numpy as np, ihmm
 from ihmm.compiling import kernels_of
 from ihmm.chain import MOVES
 y = np.repeat([0.0, 5.0, 0.0, 5.0], 25) + np.random.default_rng(1).standard_normal(100)
-ihmm.InfiniteHMM(draws=20, tune=20, chains=1, random_state=0).fit(y)
-print([kernel.py_func.__name__ for kernel in kernels_of(ihmm.ParticleGibbs(), MOVES) if not kernel.overloads])
+hmm = ihmm.InfiniteHMM("{emission}", draws=20, tune=20, chains=1, random_state=0).fit(y)
+expected = kernels_of(hmm.posterior_.model, ihmm.ParticleGibbs(), MOVES)
+print([kernel.py_func.__name__ for kernel in expected if not kernel.overloads])
 """
     process = in_new_process(code, os.environ.get("NUMBA_CACHE_DIR", ""), stdout=subprocess.PIPE)
     assert process.communicate()[0].strip() == "[]"
 
 
 def test_more_kernels_are_expected_of_runs_with_moves():
-    assert set(kernels_of(ParticleGibbs(), ())) < set(kernels_of(ParticleGibbs(), MOVES))
+    model = ihmm.Model(ihmm.Normal())
+    assert set(kernels_of(model, ParticleGibbs(), ())) < set(kernels_of(model, ParticleGibbs(), MOVES))
 
 
 def test_a_rehearsal_calls_the_kernels_of_a_sweep():

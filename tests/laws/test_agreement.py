@@ -25,7 +25,7 @@ GROUPS = {
             ihmm.ParticleGibbs(20, "prior"): 18_000,
             ihmm.ParticleGibbs(800, ancestor_sampling=False, resampling="multinomial"): 10_000,
             ihmm.Beam(): 20_000,
-            ihmm.DirectAssignment(): 36_000,
+            ihmm.DirectAssignment(): 72_000,
         },
     ),
     "finite": (

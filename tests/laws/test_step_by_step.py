@@ -75,5 +75,5 @@ BROKEN = {
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
 def test_a_wrong_step_is_caught(broken):
-    result = geweke(ihmm.Model(broken, PRIORS["sticky-free"]), [3, 2], ihmm.ParticleGibbs(2), sweeps=3000, seed=7)
+    result = geweke(ihmm.Model(broken, PRIORS["sticky-free"]), [3, 2], ihmm.ParticleGibbs(2), sweeps=6000, seed=7)
     assert result.p_value < 1e-6, result

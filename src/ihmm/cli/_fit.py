@@ -165,6 +165,8 @@ def fit(
         run = _new_folder(out, options.files[0])
         _checks.utf8(str(run))
         table = options.read_table()
+        if not quiet and sys.stderr.isatty():
+            click.echo(f"Looking at the data of {count_rows(len(table.values))} …", err=True)
         choice = options.make_choice(table)
         model = choice.model
         options.make_sampler().check(model, model.observe(table.series))

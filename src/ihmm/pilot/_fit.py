@@ -1,14 +1,16 @@
 """Maximum likelihood for levels in noise with memory, by expectation–maximisation."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.kernels import pilot as kernels
 
 DOFS = np.array([4.0, 8.0, 16.0, np.inf])  # degrees of freedom that are tried
 MAX_ORDER = 4  # of the noise
+MAX_BROKEN = 0.2  # share of the values that may lack some of their past before the memory of the noise is not asked for
 EXIT = 0.05  # probability of leaving a state at the start of a fit
 
 
@@ -34,16 +36,37 @@ class Series:
     y: FloatArray
     offsets: IntArray
 
+    @cached_property
+    def max_order(self) -> int:
+        """Greatest order of the noise to consider: 0 if gaps leave too few values with a complete past."""
+        known = ~np.isnan(self.y).any(axis=1)
+        broken = self._broken & known
+        for begin in self.offsets[:-1]:
+            broken[begin : begin + MAX_ORDER] = False
+        return MAX_ORDER if broken.sum() <= MAX_BROKEN * known.sum() else 0
+
+    @cached_property
+    def _broken(self) -> BoolArray:
+        """(T,): rows that lack some of the `MAX_ORDER` values before them."""
+        missing = np.asarray(np.isnan(self.y).any(axis=1))
+        out = np.zeros_like(missing)
+        for lag in range(1, MAX_ORDER + 1):
+            out[lag:] |= missing[:-lag]
+        for begin in self.offsets[:-1]:
+            out[begin : begin + MAX_ORDER] = True
+        return out
+
     def unpredicted(self, coefficients: FloatArray) -> FloatArray:
         """(T, D): y_t − Σ a_l y_{t−l}, NaN in rows where any of it is unknown.
 
-        So are the first rows of a sequence, as many for every order: likelihoods are of the same values.
+        The first rows of a sequence and those after a gap are left out, as many for every order: likelihoods are of the
+        same values.
         """
         z = self.y.copy()
         for lag, a in enumerate(coefficients, 1):
             z[lag:] -= a * self.y[:-lag]
-        for begin in self.offsets[:-1]:
-            z[begin : begin + MAX_ORDER] = np.nan
+        if self.max_order > 0:
+            z[self._broken] = np.nan
         z[np.isnan(z).any(axis=1)] = np.nan
         return z
 

@@ -24,14 +24,15 @@ STRUCTURES = tuple(
 def search(series: Series, rng: np.random.Generator) -> Fit:
     """The best fit over structures and numbers of states."""
     paths: dict[int, IntArray] = {}
-    structure, tried = BASE, []
+    structures = [structure for structure in STRUCTURES if structure.order <= series.max_order]
+    structure, tried = BASE if BASE in structures else Structure(shared=False), []
     found = None
     for _ in range(3):
         found = _best_number(series, structure, rng, paths)
         tried.append(structure)
         fewer = reduce(series, found)
         candidates = [found, fewer] if fewer.n_states < found.n_states < FEW else [fewer]
-        fits = [improve(series, restructured(fit, other), QUICK) for other in STRUCTURES for fit in candidates]
+        fits = [improve(series, restructured(fit, other), QUICK) for other in structures for fit in candidates]
         best = max(fits, key=criterion)
         if best.structure in tried:
             break
