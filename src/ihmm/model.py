@@ -141,10 +141,10 @@ class Model:
                     raise ValueError(f"sequence {i}: {error}") from error
                 raise
         data = self.describe(np.concatenate(parts), sequences.offsets, sequences.missing)
-        if shortest > 1 and data.missing is None and not data.informative.any():  # a fit would only return the prior
+        if shortest > 1 and not data.informative.any():  # a fit would only return the prior
             raise ValueError(
-                f"no time step is informative: {self.emission} needs more past values than any of the sequences has; "
-                f"the longest has {data.lengths.max()} steps"
+                f"no time step is informative: {self.emission} needs more past values than any of the sequences has "
+                f"without a gap; the longest has {data.lengths.max()} steps"
             )
         return data._replace(columns=sequences.columns)
 
