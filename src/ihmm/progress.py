@@ -1,12 +1,12 @@
 """Progress bars on a terminal or in a notebook."""
 
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from ihmm._waiting import is_watched
 from ihmm.compiling import Kernels, kernels_of
 from ihmm.kernels.compilation import Compilation, where_kept
 from ihmm.one_chain import RunningChain
@@ -21,8 +21,7 @@ Task = TypeVar("Task")
 @contextmanager
 def progress_bars(chains: Sequence[RunningChain], enabled: bool) -> Iterator[Callable[[], None]]:
     """Show one bar per chain, if enabled and there is something to show it on. Yields a function that updates them."""
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    if not enabled or not (terminal or "ipykernel" in sys.modules):
+    if not enabled or not is_watched():
         yield lambda: None
         return
     from rich.console import Console, Group

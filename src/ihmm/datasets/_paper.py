@@ -71,7 +71,7 @@ def alamethicin(length: int = 2000, seed: int = 0) -> Recording:
     every = 100
     n = length * every
     states = _gating(rng, up, down, n)
-    flicker = 0.03 * _pink_noise(rng, n)
+    flicker = 0.03 * pink_noise(rng, n)
     current = levels[states] * (1 + flicker) + 30.0 * rng.standard_normal(n)
     current = signal.sosfilt(signal.bessel(4, 100e3, fs=SAMPLING_RATE, output="sos"), current - levels[0]) + levels[0]
     y, states = prepare_current(current, every, length), states[::every]
@@ -152,7 +152,7 @@ def _gating(rng: np.random.Generator, up: FloatArray, down: FloatArray, n: int) 
     return np.repeat(levels, dwells)[:n]
 
 
-def _pink_noise(rng: np.random.Generator, n: int) -> FloatArray:
+def pink_noise(rng: np.random.Generator, n: int) -> FloatArray:
     """1/f noise with standard deviation 1."""
     spectrum = np.fft.rfft(rng.standard_normal(n))
     spectrum[1:] /= np.sqrt(np.arange(1, len(spectrum)))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.datasets._paper import pink_noise
 
 FINE = 10  # simulated instants per sample, where an instrument averages or filters
 
@@ -86,7 +87,7 @@ def patch_clamp(
     white = signal.sosfilt(low_pass, rng.standard_normal(length * FINE))[::FINE]
     time, phase = np.arange(length), rng.uniform(0, 2 * np.pi, 2)
     line = np.sin(2 * np.pi * time / 93 + phase[0]) + 0.3 * np.sin(6 * np.pi * time / 93 + phase[1])
-    y = current + noise * white / white.std() + flicker * _pink(rng, length) + hum * line / line.std()
+    y = current + noise * white / white.std() + flicker * pink_noise(rng, length) + hum * line / line.std()
     level = np.maximum(states - 1, 0)[FINE // 2 :: FINE]
     return Realistic([y], [_shift(level, 2)])
 
@@ -298,12 +299,3 @@ def _smooth(rng: np.random.Generator, length: int, scale: float) -> FloatArray:
     kernel = np.exp(-0.5 * (np.arange(-margin, margin + 1) / scale) ** 2)
     white = rng.standard_normal(length + 2 * margin)
     return np.asarray(np.convolve(white, kernel / np.sqrt(np.square(kernel).sum()), "valid"))
-
-
-def _pink(rng: np.random.Generator, length: int) -> FloatArray:
-    """1/f noise with standard deviation 1."""
-    spectrum = np.fft.rfft(rng.standard_normal(length))
-    spectrum[1:] /= np.sqrt(np.arange(1, len(spectrum)))
-    spectrum[0] = 0
-    noise = np.fft.irfft(spectrum, length)
-    return np.asarray(noise / noise.std())
