@@ -8,8 +8,11 @@ import pytest
 import ihmm
 from ihmm.criticism import check_cycle, check_lines, check_overlap, criticise, visits_of
 from ihmm.emissions._protocol import provides
+from ihmm.emissions.noisy_levels import NoisyLevelsPhi
 from ihmm.levels import DrawLevels
+from ihmm.model import Draw, Hyper, Transitions
 from ihmm.residuals import residuals
+from ihmm.trajectory import Trajectory
 
 STAY = 0.95
 
@@ -200,3 +203,16 @@ def test_visits_know_their_neighbours_within_a_series():
     assert visits.length.tolist() == [2, 1, 2, 1]
     assert visits.before.tolist() == [-1, 0, -1, 2]
     assert visits.after.tolist() == [1, -1, 0, -1]
+
+
+def test_residuals_of_filtered_levels_are_their_innovations():
+    emission = ihmm.NoisyLevels(2, filtered=True)
+    phi = NoisyLevelsPhi(np.array([0.0, 6.0]), np.full(2, 0.3), np.tile([1.2, -0.4], (2, 1)), ())
+    states = np.repeat(np.arange(40) % 2, 25)
+    y = emission.sample_observations(np.random.default_rng(0), states, phi)
+    model = ihmm.Model(emission, duration=ihmm.durations.Geometric())
+    transitions = Transitions(np.full(3, 1 / 3), np.full(3, 1 / 3), np.full((2, 3), 1 / 3))
+    draw = Draw(Trajectory(states), transitions, phi, Hyper(1.0, 1.0, 0.0))
+    z = residuals(np.random.default_rng(1), model, model.observe(y), draw)[2:, 0]
+    assert z.std() == pytest.approx(1, abs=0.1)
+    assert np.abs(z).max() < 5

@@ -25,7 +25,7 @@ def residuals(rng: np.random.Generator, model: Model, data: Data, draw: Draw) ->
     parameters, emission = fields(draw.phi), model.emission
     values = np.asarray(data.values, np.float64).reshape(len(data.y), -1)
     if {"mean", "scale"} <= set(parameters) and provides(emission, "with_past"):
-        return _noise_with_memory(values, data.offsets, draw.states, parameters)
+        return _noise_with_memory(values, data.offsets, draw.states, parameters, getattr(emission, "filtered", False))
     if {"intercept", "coefficients", "covariance"} <= set(parameters):
         return _autoregression(data, draw.states, parameters)
     if provides(emission, "with_past"):
@@ -67,9 +67,12 @@ def _scores(rng: np.random.Generator, y: FloatArray, states: IntArray, law: Emis
 
 
 def _noise_with_memory(
-    values: FloatArray, offsets: IntArray, states: IntArray, parameters: dict[str, Array]
+    values: FloatArray, offsets: IntArray, states: IntArray, parameters: dict[str, Array], filtered: bool
 ) -> FloatArray:
-    """Innovations of noise around levels: e_t − Σ a_l e_{t−l}, e_t = y_t − μ_{s_t}."""
+    """Innovations of noise around levels: e_t − Σ a_l e_{t−l}, e_t = y_t − μ_{s_t}.
+
+    If levels pass through the filter, too, the values before are compared with the level of this step.
+    """
     n_columns = values.shape[1]
     mean, scale = (parameters[name].reshape(-1, n_columns)[states] for name in ("mean", "scale"))
     error = values - mean
@@ -78,7 +81,8 @@ def _noise_with_memory(
         a = parameters["coefficients"].reshape(len(parameters["mean"]), n_columns, -1)[states]
         age = np.arange(len(values)) - np.repeat(offsets[:-1], np.diff(offsets))
         for lag in range(1, a.shape[2] + 1):
-            innovation[lag:] -= a[lag:, :, lag - 1] * error[:-lag]
+            earlier = values[:-lag] - mean[lag:] if filtered else error[:-lag]
+            innovation[lag:] -= a[lag:, :, lag - 1] * earlier
             innovation[age < lag] = np.nan
     z = innovation / scale
     if "dof" in parameters:
