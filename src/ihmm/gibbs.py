@@ -11,8 +11,7 @@ import numpy as np
 
 from ihmm._typing import IntArray, Phi, Statistics
 from ihmm.data import Data
-from ihmm.durations import Duration, Omega, Runs
-from ihmm.emissions._parameters import take
+from ihmm.durations import log_lengths
 from ihmm.kernels.conditionals import HyperPriors, resample_transitions
 from ihmm.model import Draw, Hyper, Model, Prior, Transitions
 from ihmm.moves import Move, MoveInfo
@@ -96,9 +95,9 @@ def resample_globals(
     draw = Draw(update.trajectory, transitions, phi, Hyper(gamma, concentration, stickiness), components)
     log_path = float((counts * np.log(np.maximum(rows[:, :-1], SMALLEST))).sum())
     if model.duration is not None:
-        segments = runs(update.states, data.offsets)
+        segments = runs(update.states, data.offsets, model.left_censored)
         draw = draw._replace(durations=model.duration.update(rng, segments, update.durations))
-        log_path += log_dwell(model.duration, segments, draw.durations)
+        log_path += float(log_lengths(model.duration, segments, draw.durations).sum())
     log_joint = log_path + log_likelihood
     if not log_joint < np.inf:
         raise ArithmeticError(
@@ -106,13 +105,6 @@ def resample_globals(
             f"likelihood at its parameters {phi}"
         )
     return draw, log_joint
-
-
-def log_dwell(duration: Duration, segments: Runs, omega: Omega) -> float:
-    """log p of how long every segment lasts, given ω; the last one of a sequence is cut off by the end of the data."""
-    own = take(omega, segments.state)
-    ended = duration.log_probability(segments.length, own)
-    return float(np.where(segments.censored, duration.log_survivor(segments.length, own), ended).sum())
 
 
 def resample_emissions(

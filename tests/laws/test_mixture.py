@@ -110,6 +110,22 @@ def test_states_given_that_values_are_missing(sampler):
     assert result.p_value > ALARM, result
 
 
+@pytest.mark.parametrize("prior", [PRIORS["plain"], ihmm.FinitePrior(3, 1.5, 1.0)], ids=["infinite", "finite"])
+def test_states_that_have_durations(prior):
+    emission = ihmm.DPMixture(EMISSIONS["poisson"][0], FREE, 0.2)
+    model = ihmm.Model(emission, prior, ihmm.durations.Poisson(1.5, 1.0), left_censored=True)
+    y = np.array(EMISSIONS["poisson"][1], float)
+    y[HIDDEN] = np.nan
+    result = partition_test(model, y, ihmm.ParticleGibbs(2), sweeps=1500)
+    assert result.p_value > ALARM, result
+
+
+def test_a_sweep_with_durations_leaves_the_joint_law_alone():
+    model = ihmm.Model(ihmm.DPMixture(NORMAL, FREE, 0.1), PRIORS["free"], ihmm.durations.Geometric(1.0, 2.0, minimum=2))
+    result = geweke(model, [3, 2], ihmm.ParticleGibbs(2), sweeps=1500)
+    assert result.p_value > ALARM, result
+
+
 @pytest.mark.parametrize("missing", [None, HIDDEN], ids=["whole", "missing values"])
 def test_a_sweep_with_everything_free_leaves_the_joint_law_alone(missing):
     model = ihmm.Model(ihmm.DPMixture(NORMAL, FREE, 0.1), PRIORS["sticky-free"])

@@ -33,7 +33,8 @@ def test_the_probability_of_a_path_is_that_of_predicting_each_step_from_the_ones
             expected += predict(f"leaves {before}", before != now, (False, True))
             if before != now:
                 expected += predict(f"follows {before}", now, [k for k in range(3) if k != before])
-    assert twins.log_path(count_transitions(STATES, OFFSETS, 3)) == pytest.approx(expected)
+    counts = count_transitions(STATES, OFFSETS, 3)
+    assert twins.log_followers(counts) + twins.log_stays(counts) == pytest.approx(expected)
 
 
 def test_a_merge_keeps_the_parameters_of_the_larger_state_and_adds_weights():

@@ -9,7 +9,8 @@ and is then followed by another one.
 from typing import Any
 
 from ihmm import _checks
-from ihmm.durations._protocol import REQUIRED, Duration, Omega, Runs, complete
+from ihmm.durations._protocol import REQUIRED, Duration, Omega, Runs, complete, log_lengths, sample_residual
+from ihmm.durations._tails import residual_hazards
 from ihmm.durations.geometric import Geometric
 from ihmm.durations.negative_binomial import NegativeBinomial
 from ihmm.durations.poisson import Poisson
@@ -29,4 +30,17 @@ def choose(duration: Any, min_dwell: int | None = None) -> Duration:
     return duration  # type: ignore[no-any-return]
 
 
-__all__ = ["REQUIRED", "Duration", "Geometric", "NegativeBinomial", "Omega", "Poisson", "Runs", "choose", "complete"]
+__all__ = [
+    "REQUIRED",
+    "Duration",
+    "Geometric",
+    "NegativeBinomial",
+    "Omega",
+    "Poisson",
+    "Runs",
+    "choose",
+    "complete",
+    "log_lengths",
+    "residual_hazards",
+    "sample_residual",
+]

@@ -1,10 +1,12 @@
 """What a family of duration laws P(D = d | ω) provides. NumPy only: no compiled code is needed."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm.emissions._parameters import take
 
 REQUIRED = ("sample_prior", "log_probability", "log_survivor", "hazard", "sample", "update", "mean")
 
@@ -18,6 +20,7 @@ class Runs(NamedTuple):
     length: IntArray  # (n,): steps
     state: IntArray  # (n,)
     censored: BoolArray  # (n,): cut off by the end of the data, so that the whole duration is at least `length`
+    left_censored: BoolArray  # (n,): may have begun before the data
 
 
 class Duration(Protocol):
@@ -29,6 +32,11 @@ class Duration(Protocol):
     `minimum` is the least possible duration. `constant_from` is an age from which on the hazard is the same, at least
     `minimum`, or None if it always depends on the age. Ages beyond it need not be told apart, so that such a law costs
     no more than a hidden Markov model.
+
+    If the model is left-censored, the law also needs ``mean_residual(d, omega)``: E[D − d + 1 | D ≥ d, ω], the expected
+    number of steps that are left, this one included, of a state in its d-th step. With S(d) = P(D ≥ d), a segment that
+    had begun before the data lasts R more steps with P(R = d) = S(d) / E[D], so that the hazard of R is
+    1 / mean_residual(d) and P(R ≥ d) = S(d) mean_residual(d) / E[D].
     """
 
     @property
@@ -60,7 +68,8 @@ class Duration(Protocol):
     def update(self, rng: np.random.Generator, runs: Runs, omega: Omega) -> Omega:
         """A transition from the current `omega` that leaves ω | runs invariant, such as an exact draw.
 
-        Of a censored run only P(D ≥ length) is known; `complete` draws the whole duration given that.
+        Of a censored run only P(D ≥ length) is known; `complete` draws the whole duration given that. A run that is
+        left-censored has one more factor, 1 / E[D | ω].
         """
         ...
 
@@ -69,25 +78,57 @@ class Duration(Protocol):
         ...
 
 
-def complete(rng: np.random.Generator, law: Duration, runs: Runs, omega: Omega) -> IntArray:
-    """Lengths of the runs, with the whole duration drawn for those that are censored: D | D ≥ length.
+def log_lengths(law: Duration, runs: Runs, omega: Omega) -> FloatArray:
+    """log p of how long every run lasts, given ω.
 
-    The inverse of the survivor function is found by doubling and bisection.
+    The last one of a sequence is cut off by the end of the data, and one that is left-censored by their beginning.
+    """
+    log_p = np.array(law.log_probability(runs.length, take(omega, runs.state)))
+    cut = np.flatnonzero(runs.censored | runs.left_censored)
+    length, own = runs.length[cut], take(omega, runs.state[cut])
+    log_p[cut] = law.log_survivor(length, own)
+    if runs.left_censored.any():
+        residual = np.where(runs.censored[cut], law.mean_residual(length, own), 1.0)  # type: ignore[attr-defined]
+        log_p[cut] += np.where(runs.left_censored[cut], np.log(residual / law.mean(own)), 0.0)
+    return log_p
+
+
+def complete(rng: np.random.Generator, law: Duration, runs: Runs, omega: Omega) -> IntArray:
+    """Lengths of the runs, with the whole duration drawn for those that are censored.
+
+    The likelihood of the result is P(D = length) for every run, and P(D = length) / E[D] for one that is left-censored.
     """
     length = runs.length.copy()
-    where = np.flatnonzero(runs.censored)
-    own = type(omega)(*(field[runs.state[where]] for field in omega))
-    low = np.maximum(length[where], law.minimum)
-    level = law.log_survivor(low, own) - rng.standard_exponential(len(where))
+    both = np.flatnonzero(runs.censored & runs.left_censored)
+    if both.size:
+        length[both] = sample_residual(rng, law, length[both], take(omega, runs.state[both]))
+    cut = np.flatnonzero(runs.censored | runs.left_censored)
+    own = take(omega, runs.state[cut])
+    length[cut] = _sample_from(rng, lambda d: law.log_survivor(d, own), np.maximum(length[cut], law.minimum))
+    return length
+
+
+def sample_residual(rng: np.random.Generator, law: Duration, least: IntArray, omega: Omega) -> IntArray:
+    """Steps R ≥ `least` that a segment lasts which began before the data: P(R = d) ∝ P(D ≥ d)."""
+
+    def log_survivor(d: IntArray) -> FloatArray:
+        return np.asarray(law.log_survivor(d, omega) + np.log(law.mean_residual(d, omega)))  # type: ignore[attr-defined]
+
+    return _sample_from(rng, log_survivor, least)
+
+
+def _sample_from(rng: np.random.Generator, log_survivor: Callable[[IntArray], FloatArray], least: IntArray) -> IntArray:
+    """D | D ≥ least. The inverse of the survivor function is found by doubling and bisection."""
+    low = least
+    level = log_survivor(low) - rng.standard_exponential(len(low))
     # P(D > d) = P(D ≥ d + 1): the draw is the least d with log P(D ≥ d + 1) ≤ level
-    step = np.ones(len(where), np.int64)
+    step = np.ones(len(low), np.int64)
     high = low + step
-    while (short := law.log_survivor(high, own) > level).any():
+    while (short := log_survivor(high) > level).any():
         low, step = np.where(short, high, low), 2 * step
         high = np.where(short, high + step, high)
     while (high - low > 1).any():
         middle = (low + high) // 2
-        beyond = law.log_survivor(middle, own) > level
+        beyond = log_survivor(middle) > level
         low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-    length[where] = low
-    return length
+    return low

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ihmm._typing import Array, FloatArray
-from ihmm.kernels.hazards import fill_hazards
+from ihmm.durations._protocol import Duration, Omega
+from ihmm.kernels.hazards import fill_hazards, fill_residual_hazards
 
 UNDERFLOW = 1e-290
 Ratio = Callable[[Array], FloatArray]  # p(g + 1) / p(g)
@@ -37,4 +38,17 @@ def hazards(n_ages: int, minimum: int, ratio: Ratio, log_last: Callable[[int], F
     last = np.exp(np.minimum(log_last(beyond - 1), 700.0))
     out = np.zeros((len(last), n_ages))
     fill_hazards(np.ascontiguousarray(ratio(np.arange(beyond))), last, out[:, minimum - 1 :])
+    return out
+
+
+def left_of_mean(d: Array, minimum: int, mean_beyond: FloatArray) -> FloatArray:
+    """E[D − d + 1 | D ≥ d] for D = minimum + G, given E[G | G ≥ d − minimum]. It is 1 at least."""
+    return np.asarray(np.maximum(minimum + mean_beyond - d + 1, 1.0))
+
+
+def residual_hazards(law: Duration, hazard: FloatArray, omega: Omega) -> FloatArray:
+    """P(R = a | R ≥ a) of the rest R of a segment that began before the data, given the hazards of whole ones."""
+    last = law.mean_residual(np.array(hazard.shape[1]), omega)  # type: ignore[attr-defined]
+    out = np.empty_like(hazard)
+    fill_residual_hazards(hazard, np.ascontiguousarray(last), out)
     return out

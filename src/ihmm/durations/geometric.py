@@ -38,7 +38,7 @@ class Geometric:
     def __post_init__(self) -> None:
         _checks.positive("Geometric a", self.a)
         _checks.positive("Geometric b", self.b)
-        _checks.count("Geometric minimum", self.minimum)
+        _checks.count("Geometric minimum", self.minimum, most=_checks.MAX_SIZE)
 
     @property
     def constant_from(self) -> int:
@@ -65,7 +65,30 @@ class Geometric:
         n_states = len(omega.p)
         left = np.bincount(runs.state[~runs.censored], minlength=n_states)
         stayed = np.bincount(runs.state, np.maximum(runs.length - self.minimum, 0), n_states)
+        if self.minimum > 1 and runs.left_censored.any():
+            more_left, more_stayed = self._before_the_data(rng, runs, omega)
+            left, stayed = left + more_left, stayed + more_stayed
         return GeometricOmega(np.clip(rng.beta(self.a + left, self.b + stayed), LEAST, 1 - LEAST))
+
+    def _before_the_data(
+        self, rng: np.random.Generator, runs: Runs, omega: GeometricOmega
+    ) -> tuple[IntArray, IntArray]:
+        """Auxiliary trials that stand for what the left-censored runs have in addition to the others.
+
+        Their 1/E[D] is p/(1 + (m−1)p): the p is that of leaving, and the rest is Σ_j ((1 − p)(m − 1)/m)^j / m, j trials
+        of staying. One that is cut off at both ends after d < m steps has a factor 1 + (m−d)p: a trial of leaving, or
+        none.
+        """
+        m, n_states = self.minimum, len(omega.p)
+        first = np.bincount(runs.state[runs.left_censored], minlength=n_states)
+        stayed = rng.negative_binomial(np.maximum(first, 1), 1 - (1 - omega.p) * (m - 1) / m)
+        both = runs.left_censored & runs.censored
+        odds = np.maximum(m - runs.length[both], 0) * omega.p[runs.state[both]]
+        left = rng.random(len(odds)) * (1 + odds) < odds
+        return np.bincount(runs.state[both], left, n_states).astype(np.int64), np.where(first > 0, stayed, 0)
 
     def mean(self, omega: GeometricOmega) -> FloatArray:
         return np.asarray(self.minimum - 1 + 1 / omega.p)
+
+    def mean_residual(self, d: Array, omega: GeometricOmega) -> FloatArray:
+        return np.asarray(np.maximum(self.minimum - d, 0) + 1 / omega.p)

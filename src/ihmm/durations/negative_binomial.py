@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincc, betaln, gammaln
+from scipy.special import betaincc, gammaln
 
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.durations._protocol import Runs, complete
-from ihmm.durations._tails import hazards, log_tail
+from ihmm.durations._tails import hazards, left_of_mean, log_tail
 from ihmm.emissions._slice import slice_step
 from ihmm.priors import GammaPrior
 
@@ -48,7 +48,7 @@ class NegativeBinomial:
             _checks.positive("NegativeBinomial shape (a number, or a GammaPrior to resample it)", self.shape)
         _checks.positive("NegativeBinomial a", self.a)
         _checks.positive("NegativeBinomial b", self.b)
-        _checks.count("NegativeBinomial minimum", self.minimum)
+        _checks.count("NegativeBinomial minimum", self.minimum, most=_checks.MAX_SIZE)
 
     @property
     def constant_from(self) -> None:
@@ -87,21 +87,48 @@ class NegativeBinomial:
         return np.asarray(self.minimum + rng.poisson(rng.standard_gamma(omega.r) * (1 - omega.p) / omega.p))
 
     def update(self, rng: np.random.Generator, runs: Runs, omega: NegativeBinomialOmega) -> NegativeBinomialOmega:
-        """r by slice sampling with p integrated out, then p, given the whole durations."""
+        """r by slice sampling with the mean of G fixed, then p, given the whole durations."""
         n_states, state = len(omega.r), runs.state
         excess = complete(rng, self, runs, omega) - self.minimum
         n, total = np.bincount(state, minlength=n_states), np.bincount(state, excess, n_states)
-        r = omega.r
+        r, p = omega
         if isinstance(self.shape, GammaPrior):
-            prior = self.shape
+            prior, mean = self.shape, r * (1 - p) / p
 
             def log_density(log_r: FloatArray) -> FloatArray:
                 r = np.exp(log_r)
                 rise = np.bincount(state, gammaln(excess + r[state]) - gammaln(r[state]), n_states)
-                return np.asarray(prior.shape * log_r - prior.rate * r + rise + betaln(self.a + n * r, self.b + total))
+                log_p, log_q = -np.log1p(mean / r), -np.log1p(r / mean)
+                likelihood = rise + (self.a + n * r) * log_p + (self.b + total) * log_q
+                return np.asarray(prior.shape * log_r - prior.rate * r + likelihood)
 
             r = np.maximum(np.exp(slice_step(rng, log_density, np.log(r))), LEAST)
-        return NegativeBinomialOmega(r, np.clip(rng.beta(self.a + n * r, self.b + total), LEAST, 1 - LEAST))
+            p = r / (r + mean)
+        to_p, to_q = self._before_the_data(rng, runs, r, np.clip(p, LEAST, 1 - LEAST))
+        p = rng.beta(self.a + n * r + to_p, self.b + total + to_q)
+        return NegativeBinomialOmega(r, np.clip(p, LEAST, 1 - LEAST))
+
+    def _before_the_data(
+        self, rng: np.random.Generator, runs: Runs, r: FloatArray, p: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Auxiliary counts of p and 1 − p that stand for the factors 1/E[D] of left-censored runs.
+
+        1/E[D] = p/(mp + r(1−p)), and with M = max(m, r) and x = p if r > m, else 1 − p, the denominator is
+        M (1 − x |r − m|/M), whose inverse is a geometric series in x.
+        """
+        n, m = np.bincount(runs.state[runs.left_censored], minlength=len(r)), self.minimum
+        x = np.where(r > m, p, 1 - p)
+        more = rng.negative_binomial(np.maximum(n, 1), np.maximum(1 - x * np.abs(r - m) / np.maximum(m, r), LEAST))
+        more = np.where(n > 0, more, 0)
+        return np.asarray(n + np.where(r > m, more, 0.0)), np.asarray(np.where(r > m, 0.0, more))
 
     def mean(self, omega: NegativeBinomialOmega) -> FloatArray:
         return np.asarray(self.minimum + omega.r * (1 - omega.p) / omega.p)
+
+    def mean_residual(self, d: Array, omega: NegativeBinomialOmega) -> FloatArray:
+        """E[G; G ≥ g] = r (1−p)/p P(G' ≥ g − 1), where G' has r + 1 instead of r."""
+        r, p = omega
+        g = np.maximum(d - self.minimum, 0)
+        log_ratio = self.log_survivor(g + self.minimum - 1, omega._replace(r=r + 1))
+        log_ratio = log_ratio - self.log_survivor(g + self.minimum, omega)
+        return left_of_mean(d, self.minimum, r * (1 - p) / p * np.exp(log_ratio))

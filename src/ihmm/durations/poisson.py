@@ -9,7 +9,7 @@ from scipy.special import gammainc, gammaln
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.durations._protocol import Runs, complete
-from ihmm.durations._tails import hazards, log_tail
+from ihmm.durations._tails import hazards, left_of_mean, log_tail
 
 LEAST = 1e-12
 
@@ -37,7 +37,7 @@ class Poisson:
     def __post_init__(self) -> None:
         _checks.positive("Poisson shape", self.shape)
         _checks.positive("Poisson rate", self.rate)
-        _checks.count("Poisson minimum", self.minimum)
+        _checks.count("Poisson minimum", self.minimum, most=_checks.MAX_SIZE)
 
     @property
     def constant_from(self) -> None:
@@ -71,7 +71,17 @@ class Poisson:
         excess = complete(rng, self, runs, omega) - self.minimum
         shape = self.shape + np.bincount(runs.state, excess, n_states)
         rate = self.rate + np.bincount(runs.state, minlength=n_states)
+        # 1/E[D]^n ∝ ∫ u^(n−1) exp(−u (minimum + λ)) du for n runs that may have begun before the data
+        rate = rate + rng.standard_gamma(np.bincount(runs.state[runs.left_censored], minlength=n_states)) / self.mean(
+            omega
+        )
         return PoissonOmega(np.maximum(rng.standard_gamma(shape) / rate, LEAST))
 
     def mean(self, omega: PoissonOmega) -> FloatArray:
         return np.asarray(self.minimum + omega.rate)
+
+    def mean_residual(self, d: Array, omega: PoissonOmega) -> FloatArray:
+        """E[G; G ≥ g] = λ P(G ≥ g − 1)."""
+        g = np.maximum(d - self.minimum, 0)
+        log_ratio = self.log_survivor(g + self.minimum - 1, omega) - self.log_survivor(g + self.minimum, omega)
+        return left_of_mean(d, self.minimum, omega.rate * np.exp(log_ratio))

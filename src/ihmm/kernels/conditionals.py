@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm.kernels._jit import jit
-from ihmm.kernels.counts import count_tables, log_rise
+from ihmm.kernels.counts import count_tables, log_rise, row_total
 from ihmm.kernels.draws import FLOOR, draw_poisson, log_beta, log_gamma, uniform
 from ihmm.kernels.sticks import ENDLESS
 
@@ -96,7 +96,7 @@ def add_self_tables(stream, tables, counts, beta, concentration):
     law of the tables of n geometric numbers of self-transitions, P(g) = π_jj^g (1 − π_jj), summed over these and π_jj.
     """
     for j in range(tables.shape[1]):
-        departures = counts[j + 1].sum()
+        departures = row_total(counts[j + 1])
         if departures > 0:
             log_r = log_beta(stream, concentration * mass_of_others(beta, j), float(departures))
             tables[j + 1, j] = draw_poisson(stream, -concentration * beta[j] * log_r)

@@ -1,4 +1,4 @@
-"""Hazards of a duration law from the ratios of its probabilities."""
+"""Hazards of a duration law."""
 
 from ihmm.kernels._jit import jit
 
@@ -15,3 +15,14 @@ def fill_hazards(ratio, last, hazard):
             if g < hazard.shape[1] - 1:
                 inverse = 1.0 + ratio[k, g] * inverse
             hazard[k, g] = 1.0 / inverse
+
+
+@jit
+def fill_residual_hazards(hazard, last, residual):
+    """1/m(a) for each row, m(a) = E[D − a + 1 | D ≥ a] = 1 + (1 − h(a)) m(a+1), from the last m backwards."""
+    for k in range(hazard.shape[0]):
+        mean = last[k]
+        for a in range(hazard.shape[1] - 1, -1, -1):
+            if a < hazard.shape[1] - 1:
+                mean = 1.0 + (1.0 - hazard[k, a]) * mean
+            residual[k, a] = 1.0 / mean

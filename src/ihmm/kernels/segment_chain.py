@@ -1,7 +1,7 @@
 """Exact inference in a finite hidden semi-Markov model, as a chain over nodes: a state, its age, and what else counts.
 
-A node is held with probability `stay`, which leads to the node `older`, and left otherwise; who leaves state j enters
-state k with probability rows[j, k], at the node entry[j, k]. A step costs O(nodes + states²).
+A node is held with probability `stay`, which leads to the node `older`, or else left, with probability `leave`. Who
+leaves state j enters state k with probability rows[j, k], at the node entry[j, k]. A step costs O(nodes + states²).
 """
 
 import math
@@ -18,6 +18,7 @@ class SegmentChain(NamedTuple):
     column: np.ndarray  # (nodes,): column of the table of log densities
     older: np.ndarray  # (nodes,): node after one more step in the state
     stay: np.ndarray  # (nodes,): probability of that
+    leave: np.ndarray  # (nodes,): 1 − stay, which may be too small for the difference
     entry: np.ndarray  # (L, L): first node of state k after state j
     start: np.ndarray  # (L,): first node of a sequence
     initial: np.ndarray  # (L,)
@@ -27,13 +28,13 @@ class SegmentChain(NamedTuple):
 @jit
 def advance(chain, mass, leaving, out):
     """One step: the mass of every node in `out`."""
-    state, _, older, stay, entry, _, _, rows = chain
+    state, _, older, stay, leave, entry, _, _, rows = chain
     out[:] = 0.0
     leaving[:] = 0.0
     for i in range(len(mass)):
         if mass[i] > 0.0:
             out[older[i]] += mass[i] * stay[i]
-            leaving[state[i]] += mass[i] * (1.0 - stay[i])
+            leaving[state[i]] += mass[i] * leave[i]
     for j in range(len(leaving)):
         if leaving[j] > 0.0:
             for k in range(len(leaving)):
@@ -84,7 +85,7 @@ def filter_segments(chain, log_density, sequence, by_state, log_predictive, ends
         for i in range(n_nodes):
             by_state[t, chain.state[i]] += mass[i]
         if t + 1 == len(sequence) or sequence[t + 1] >= 0:
-            ends[number] = mass
+            copy(mass, ends[number])
 
 
 @jit
@@ -99,11 +100,11 @@ def smooth_segments(chain, log_density, sequence, by_state):
         mass, before = before, mass
         _, top[t] = filter_step(chain, log_density[t], sequence[t] >= 0, before, leaving, mass)
         if t % size == 0:
-            stored[t // size] = mass
-    after, now = np.ones(n_nodes), np.empty(n_nodes)
+            copy(mass, stored[t // size])
+    after, now = np.empty(n_nodes), np.empty(n_nodes)
     for b in range((n_steps - 1) // size, -1, -1):
         begin, end = b * size, min((b + 1) * size, n_steps)
-        block[0] = stored[b]
+        copy(stored[b], block[0])
         for t in range(begin + 1, end):
             filter_step(chain, log_density[t], sequence[t] >= 0, block[t - 1 - begin], leaving, block[t - begin])
         for t in range(end - 1, begin - 1, -1):
@@ -117,15 +118,23 @@ def smooth_segments(chain, log_density, sequence, by_state):
                 probability = block[t - begin, i] * now[i]
                 by_state[t, chain.state[i]] += probability
                 total += probability
-            by_state[t] /= total
-            now /= total
+            for k in range(by_state.shape[1]):
+                by_state[t, k] /= total
+            for i in range(n_nodes):
+                now[i] /= total
             after, now = now, after
+
+
+@jit
+def copy(values, out):
+    for i in range(len(out)):
+        out[i] = values[i]
 
 
 @jit
 def go_back(chain, log_density, top, after, enter, out):
     """What the step after says about the nodes of a step, up to a factor."""
-    state, column, older, stay, entry, _, _, rows = chain
+    state, column, older, stay, leave, entry, _, _, rows = chain
     n_states = len(enter)
     for j in range(n_states):
         enter[j] = 0.0
@@ -136,7 +145,7 @@ def go_back(chain, log_density, top, after, enter, out):
     for i in range(len(out)):
         n = older[i]
         held = math.exp(min(log_density[column[n]] - top, 0.0)) * after[n] if stay[i] > 0.0 else 0.0
-        out[i] = stay[i] * held + (1.0 - stay[i]) * enter[state[i]]
+        out[i] = stay[i] * held + leave[i] * enter[state[i]]
 
 
 @jit
@@ -145,7 +154,7 @@ def decode_segments(chain, log_density, sequence, path):
 
     Sources are stored only for nodes that have several.
     """
-    state, column, older, stay, entry, start, initial, rows = chain
+    state, column, older, stay, leave, entry, start, initial, rows = chain
     n_steps, n_nodes, n_states = len(sequence), len(state), len(initial)
     source, n_choices = np.full(n_nodes, -1), np.zeros(n_nodes, np.int64)
     for i in range(n_nodes):
@@ -178,8 +187,8 @@ def decode_segments(chain, log_density, sequence, path):
                     best[older[i]] = before[i] + math.log(stay[i])
                     if place[older[i]] >= 0:
                         came_from[t, place[older[i]]] = i
-                if stay[i] < 1.0 and before[i] + math.log1p(-stay[i]) > best_leaver[state[i]]:
-                    best_leaver[state[i]], leaver[state[i]] = before[i] + math.log1p(-stay[i]), i
+                if leave[i] > 0.0 and before[i] + math.log(leave[i]) > best_leaver[state[i]]:
+                    best_leaver[state[i]], leaver[state[i]] = before[i] + math.log(leave[i]), i
             for j in range(n_states):
                 if best_leaver[j] > -math.inf:
                     for k in range(n_states):

@@ -8,8 +8,9 @@ step t are the particles of step t−1 that stay, one step older, and new segmen
     tail          Σ_j leaving_j r_j / (1 − π_jj) g_t                r_j: mass of row j outside V, without j itself
 
 They are thinned as in `kernels.systematic`, whose argument does not depend on how candidates are merged. Ages from
-`cap` on have the same hazard and are not told apart. If the noise has memory p, the density depends on the previous
-state up to age p, so up to there particles are merged only if that is the same, too.
+`cap` on have the same hazard and are not told apart. The first segment of a sequence may have hazards of its own: up to
+`cap`, it is as old as the sequence and every other segment is younger. If the noise has memory p, the density depends
+on the previous state up to age p, so up to there particles are merged only if that is the same, too.
 
 Candidates keep the order of their parents on the line, new ones follow by state, and draws from the tail are sorted:
 the order must not depend on which of them is the reference.
@@ -27,6 +28,7 @@ from ihmm.kernels.particles import GROW, NOTHING, reach_out, search
 from ihmm.kernels.sticks import extend_row, open_row
 from ihmm.kernels.systematic import TINY, through_reference
 
+FAINT = 1e-200  # sums of relative weights below are too inaccurate
 OLDER = -3  # OLDER − k: the hazards of state k are needed for greater ages
 
 
@@ -47,6 +49,7 @@ class Reference(NamedTuple):
     state: np.ndarray  # (T,)
     age: np.ndarray  # (T,)
     previous: np.ndarray  # (T,)
+    oldest: np.ndarray  # (T,): age of the first segment of the sequence, if it has not ended; ages are at most `cap`
 
 
 class Hazards(NamedTuple):
@@ -54,6 +57,7 @@ class Hazards(NamedTuple):
 
     cap: int  # the hazard is the same at all ages from here on
     hazard: np.ndarray  # (states, ages): P(d = a | d ≥ a) in column a − 1
+    first: np.ndarray  # (states, ages): the same for the first segment of a sequence
     known: np.ndarray  # (states,): ages for which it is known
 
 
@@ -72,23 +76,23 @@ class SegmentDensity(NamedTuple):
     column_of: np.ndarray  # (capacity,): where a state stands in `log_ratio`, −1 if not there
     log_ratio: np.ndarray  # (n, B): log f(y_t | φ_k) − log g_t
     log_marginal: np.ndarray  # (B,): log g_t
-    log_scale: np.ndarray  # (B,): logarithm of what `explicit` is relative to
 
 
 @jit
 def describe_runs(sequence, cap, memory, reference):
-    """Age and previous state of every step of the reference path."""
-    state, age, previous = reference
-    run = 0
+    """Age and previous state of every step of the reference path, and the greatest age that is possible there."""
+    state, age, previous, oldest = reference
+    run, steps = 0, 0
     for t in range(len(state)):
         before = -1
+        steps += 1
         if sequence[t] >= 0:
-            run = 1
+            run = steps = 1
         elif state[t] != state[t - 1]:
             run, before = 1, state[t - 1]
         else:
             run, before = run + 1, previous[t - 1]
-        age[t] = min(run, cap)
+        age[t], oldest[t] = min(run, cap), min(steps, cap)
         previous[t] = before if run <= memory else -1
 
 
@@ -100,8 +104,9 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
     rows, row_of = sticks.rows, sticks.row_of
     n_explicit, memory = sticks.size[2], len(after.factor)
     first, state, row, age, previous, mass = system
-    offset, explicit, column_of, log_ratio, log_marginal, log_scale = density
-    cap, hazard, known_ages = hazards
+    offset, explicit, column_of, log_ratio, log_marginal = density
+    cap, hazard, first_hazard, known_ages = hazards
+    exit_total, exit_tail = exits
     has_tail = n_explicit < sticks.n_total
     most = n_particles + 2
 
@@ -111,8 +116,8 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
     leaving_row, leaving = np.empty(most, np.int64), np.empty(most)
     leaving_state, slot = np.empty(most, np.int64), np.full(len(sticks.beta), -1)
     n_groups_most = most if memory else 1
-    weight = np.empty(most + n_groups_most * n_explicit)
-    log_density = np.empty(most + n_groups_most * n_explicit)
+    # of the candidates: before and with their densities
+    arriving, weight, log_density = np.empty((3, most + n_groups_most * n_explicit))
     kept = np.empty(most, np.int64)
     before = np.empty(4, np.uint64)
     while t < stop:
@@ -127,7 +132,7 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
         own = -1  # candidate of the reference, −1: the tail
 
         # Who stays and who leaves
-        n_stay, n_leave, shift = 0, 0, -math.inf
+        n_stay, n_leave, only_explicit = 0, 0, memory == 0
         if sequence[t] >= 0:
             n_leave, leaving_state[0], leaving_row[0], leaving[0] = 1, -1, 0, 1.0
         else:
@@ -139,7 +144,7 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
                 if column_of[j] < 0:
                     needed = j
                     break
-                h = hazard[j, a - 1]
+                h = hazard[j, a - 1] if a < reference.oldest[t - 1] else first_hazard[j, a - 1]
                 older = min(a + 1, cap)
                 remembered = previous[p] if older <= memory else -1
                 c = n_stay
@@ -148,22 +153,18 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
                         if state[parent_of[q]] == j and new_age[q] == older and new_previous[q] == remembered:
                             c = q
                 if c == n_stay:
-                    parent_of[c], new_age[c], new_previous[c], weight[c] = p, older, remembered, 0.0
-                    if older <= memory:
-                        log_density[c] = log_density_after_change(after, b, older, j, remembered)
-                    else:
-                        log_density[c] = log_ratio[column_of[j], b] + log_marginal[b]
-                    shift = max(shift, log_density[c])
+                    parent_of[c], new_age[c], new_previous[c], arriving[c] = p, older, remembered, 0.0
+                    only_explicit &= j < n_explicit
                     n_stay += 1
                     if is_survivor and j == chosen and older == chosen_age and remembered == chosen_previous:
                         own = c
-                weight[c] += mass[p] * max(1.0 - h, FLOOR)
+                arriving[c] += mass[p] * max(1.0 - h, FLOOR)
                 if h > 0.0:
                     if slot[j] < 0:
                         slot[j] = n_leave
                         leaving_state[n_leave], leaving_row[n_leave], leaving[n_leave] = j, row[p], 0.0
                         n_leave += 1
-                    leaving[slot[j]] += mass[p] * h / exits.total[row[p]]
+                    leaving[slot[j]] += mass[p] * h / exit_total[row[p]]
             for q in range(n_leave):
                 slot[leaving_state[q]] = -1
         if needed != NOTHING:
@@ -182,46 +183,50 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
             own_weight = 0.0
             if is_remembered or q == 0:
                 for k in range(n_explicit):
-                    weight[low + k] = m * rows[r, k]
+                    arriving[low + k] = m * rows[r, k]
             else:
-                own_weight = weight[low + itself] if inside else 0.0
+                own_weight = arriving[low + itself] if inside else 0.0
                 for k in range(n_explicit):
-                    weight[low + k] += m * rows[r, k]
+                    arriving[low + k] += m * rows[r, k]
             if inside:
-                weight[low + itself] = own_weight
-            tail += m * exits.tail[r]
+                arriving[low + itself] = own_weight
+            tail += m * exit_tail[r]
             if chosen < n_explicit and not is_survivor and (not is_remembered or itself == chosen_previous):
                 own = low + chosen
 
-        # Their densities, on a scale on which the largest is about one
-        if is_remembered:
-            for q in range(n_groups):
-                for k in range(n_explicit):
-                    c = n_stay + q * n_explicit + k
-                    if weight[c] > 0.0:
-                        log_density[c] = log_density_after_change(after, b, 1, k, leaving_state[q])
-                        shift = max(shift, log_density[c])
-            if has_tail and tail > 0.0:
-                shift = max(shift, log_marginal[b])
-            if shift == -math.inf:
-                shift = log_scale[b]
-            for c in range(n_stay, n_candidates):
-                if weight[c] > 0.0:
-                    weight[c] *= math.exp(log_density[c] - shift)
-            tail_weight = tail * math.exp(log_marginal[b] - shift) if has_tail else 0.0
-        else:
-            if n_leave > 0 or shift == -math.inf:
-                shift = max(shift, log_scale[b])
-            scale = math.exp(log_scale[b] - shift)
+        # The densities, relative to the largest of all states: no exponentials are needed
+        total, tail_weight = 0.0, 0.0
+        if only_explicit:
+            for c in range(n_stay):
+                weight[c] = arriving[c] * explicit[b, state[parent_of[c]]]
+                total += weight[c]
             for k in range(n_groups * n_explicit):
-                weight[n_stay + k] *= explicit[b, k] * scale
-            tail_weight = tail * explicit[b, n_explicit] * scale if has_tail else 0.0
-        for c in range(n_stay):
-            weight[c] *= math.exp(log_density[c] - shift)
+                weight[n_stay + k] = arriving[n_stay + k] * explicit[b, k]
+                total += weight[n_stay + k]
+            tail_weight = tail * explicit[b, n_explicit] if has_tail else 0.0
 
-        total = 0.0
-        for c in range(n_candidates):
-            total += weight[c]
+        # Or relative to the largest that matters, if all that is possible is far less likely than what is not
+        if total + tail_weight < FAINT:
+            shift = log_marginal[b] if has_tail and tail > 0.0 else -math.inf
+            for c in range(n_candidates):
+                if arriving[c] <= 0.0:
+                    continue
+                if c >= n_stay:
+                    k, itself = (c - n_stay) % n_explicit, leaving_state[(c - n_stay) // n_explicit]
+                    entered = 1 if is_remembered else memory + 1
+                else:
+                    k, itself, entered = state[parent_of[c]], new_previous[c], new_age[c]
+                if entered <= memory and itself >= 0:
+                    log_density[c] = log_density_after_change(after, b, entered, k, itself)
+                else:
+                    log_density[c] = log_ratio[column_of[k], b] + log_marginal[b]
+                shift = max(shift, log_density[c])
+            shift = shift if shift > -math.inf else 0.0
+            total = 0.0
+            for c in range(n_candidates):
+                weight[c] = arriving[c] * math.exp(log_density[c] - shift) if arriving[c] > 0.0 else 0.0
+                total += weight[c]
+            tail_weight = tail * math.exp(log_marginal[b] - shift) if has_tail and tail > 0.0 else 0.0
         everything = total + tail_weight
         spacing = everything / n_particles
 
@@ -293,7 +298,10 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
         if end - first_tail > 1:
             sort_tail(system, first_tail, end)
 
-        if needed == NOTHING:
+        is_open = first_tail == end
+        for p in range(begin, first_tail):
+            is_open &= row[p] >= 0 and exit_total[row[p]] >= 0.0
+        if not is_open and needed == NOTHING:
             needed = open_exits(sticks, exits, state, row, begin, end)
         if first_tail < end and needed == NOTHING:
             needed = weigh_tail(density, after, b, is_remembered, system, begin, first_tail, end)
@@ -384,7 +392,7 @@ def weigh_tail(density, after, b, is_remembered, system, begin, first_tail, end)
     Returns a state whose density is not known, or NOTHING.
     """
     _, state, _, _, previous, mass = system
-    _, _, column_of, log_ratio, log_marginal, _ = density
+    _, _, column_of, log_ratio, log_marginal = density
     for p in range(first_tail, end):
         if column_of[state[p]] < 0:
             return state[p]
@@ -406,13 +414,15 @@ def weigh_tail(density, after, b, is_remembered, system, begin, first_tail, end)
 
 
 @jit
-def trace_back(sticks, exits, hazards, memory, system, sequence, key, path):
+def trace_back(sticks, exits, hazards, memory, system, oldest, sequence, key, path):
     """Draw the new path, last step first. The parent of a particle stayed, or left for it."""
     first, state, row, age, previous, mass = system
-    cap, hazard, _ = hazards
+    cap, hazard, first_hazard, _ = hazards
     stream = np.empty(4, np.uint64)
-    weight = np.empty(np.max(np.diff(first)))
-    end = len(path)
+    end, most = len(path), 0
+    for t in range(end):
+        most = max(most, first[t + 1] - first[t])
+    weight = np.empty(most)
     for begin in range(end - 1, -1, -1):
         if sequence[begin] < 0:
             continue
@@ -424,7 +434,7 @@ def trace_back(sticks, exits, hazards, memory, system, sequence, key, path):
             low, high = first[t], first[t + 1]
             for q in range(low, high):
                 weight[q - low] = 0.0
-                h = hazard[state[q], age[q] - 1]
+                h = (hazard if age[q] < oldest[t] else first_hazard)[state[q], age[q] - 1]
                 if state[q] == k:
                     if min(age[q] + 1, cap) == a and (a > memory or previous[q] == before):
                         weight[q - low] = mass[q] * max(1.0 - h, FLOOR)

@@ -45,7 +45,7 @@ class SplitMerge:
     def __post_init__(self) -> None:
         if self.attempts is not None:
             _checks.count("SplitMerge attempts (per sweep; None: about two per state)", self.attempts)
-        _checks.count("SplitMerge n_particles", self.n_particles, least=2)
+        _checks.count("SplitMerge n_particles", self.n_particles, least=2, most=_checks.MAX_SIZE)
 
     def acts(self, sweep: int, tune: int) -> bool:
         return True

@@ -5,7 +5,8 @@ proposes to merge the pairs that overlap most, and accepts if that improves
 
     log p(y | s, φ)  +  log p(s)  −  ½ (number of parameters of φ) log T
 
-along the current trajectory. It does not leave the posterior invariant, and never acts after tuning.
+along the current trajectory. If states have durations, p(s) is that of their duration laws. The move does not leave the
+posterior invariant, and never acts after tuning.
 """
 
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ from scipy.special import gammaln
 from ihmm import _checks
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.data import Data
+from ihmm.durations import log_lengths
 from ihmm.emissions._parameters import fields, size, take
 from ihmm.kernels.counts import count_transitions
 from ihmm.model import Hyper, Model
 from ihmm.moves._base import MoveInfo
 from ihmm.samplers import StateUpdate
-from ihmm.trajectory import Trajectory
+from ihmm.trajectory import Trajectory, runs
 
 FIRST, EVERY = 10, 5  # sweeps in which it acts
 REFITS = 2  # updates of φ after a merge
@@ -80,11 +82,13 @@ class MergeTwins:
 
 
 def refit(rng: np.random.Generator, data: Data, model: Model, update: StateUpdate) -> StateUpdate:
-    """The same trajectory with φ redrawn."""
-    phi = update.phi
+    """The same trajectory with φ redrawn, and the duration laws."""
+    phi, omega = update.phi, update.durations
     for _ in range(REFITS):
         phi = model.resample_phi(rng, data, update.states, update.n_states, phi)
-    return update._replace(phi=phi)
+        if model.duration is not None:
+            omega = model.duration.update(rng, runs(update.states, data.offsets, model.left_censored), omega)
+    return update._replace(phi=phi, durations=omega)
 
 
 def closest_pairs(data: Data, model: Model, update: StateUpdate) -> list[tuple[int, int]]:
@@ -117,17 +121,28 @@ def score(data: Data, model: Model, update: StateUpdate, n_own: int) -> float:
     """log p(y | s, φ) + log p(s) − ½ (number of parameters) log T, with `n_own` parameters per state."""
     fit = model.log_likelihood(data, update.states, update.phi)
     counts = count_transitions(update.states, data.offsets, update.n_states)
-    return fit + log_path(counts) - 0.5 * update.n_states * n_own * float(np.log(max(data.informative.sum(), 1)))
+    lasts = log_stays(counts) if model.duration is None else log_durations(data, model, update)
+    parameters = 0.5 * update.n_states * n_own * float(np.log(max(data.informative.sum(), 1)))
+    return fit + log_followers(counts) + lasts - parameters
 
 
-def log_path(counts: IntArray) -> float:
-    """log p(s) with a staying probability for each state and a law of who follows whom, integrated under Jeffreys'
-    priors, from transition counts with the initial row first."""
-    follow = counts[1:].astype(np.float64)
-    stays = np.diag(follow).copy()
-    leaves = follow.sum(axis=1) - stays
-    total = log_dirichlet(counts[0]) + sum(map(log_dirichlet, np.stack([stays, leaves], axis=1)))
-    return total + sum(log_dirichlet(np.delete(row, j)) for j, row in enumerate(follow))
+def log_followers(counts: IntArray) -> float:
+    """log p of who follows whom under Jeffreys' priors, from transition counts with the initial row first."""
+    return log_dirichlet(counts[0]) + sum(log_dirichlet(np.delete(row, j)) for j, row in enumerate(counts[1:]))
+
+
+def log_stays(counts: IntArray) -> float:
+    """log p of how long states last, with a staying probability for each, integrated under Jeffreys' priors."""
+    stays = np.diag(counts[1:])
+    return sum(map(log_dirichlet, np.stack([stays, counts[1:].sum(axis=1) - stays], axis=1)))
+
+
+def log_durations(data: Data, model: Model, update: StateUpdate) -> float:
+    """The same given the duration laws, − ½ log(number of runs) for each of their parameters."""
+    segments = runs(update.states, data.offsets, model.left_censored)
+    lasts = float(log_lengths(model.duration, segments, update.durations).sum())  # type: ignore[arg-type]
+    n_runs = np.bincount(segments.state, minlength=update.n_states)
+    return lasts - 0.5 * len(fields(update.durations)) * float(np.log(n_runs).sum())
 
 
 def log_dirichlet(counts: FloatArray | IntArray) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from ihmm._memory import keep_memory
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.data import Data
-from ihmm.durations import Duration, Omega
+from ihmm.durations import Omega, residual_hazards
 from ihmm.emissions._parameters import size, take
 from ihmm.kernels import particles, segments
 from ihmm.kernels.layout import relate_with_tail
@@ -49,8 +49,8 @@ class SegmentPass:
         sequence[segment.starts] = segment.streams
         log_marginal = data.log_marginal if self.settings.proposal == "posterior" else np.zeros(len(reference))
 
-        hazards = start_hazards(duration, omega, len(sticks.beta), model.memory)
-        path = Reference(reference, np.empty_like(reference), np.empty_like(reference))
+        hazards = start_hazards(model, omega, len(sticks.beta), reference)
+        path = Reference(reference, *(np.empty_like(reference) for _ in range(3)))
         segments.describe_runs(sequence, hazards.cap, model.memory, path)
         exits = start_exits(sticks)
         system = empty_system(len(reference), n_particles)
@@ -71,11 +71,11 @@ class SegmentPass:
                     sticks = grow(sticks)
                     exits = Exits(*(widen(array, len(sticks.rest), -1.0) for array in exits))
                     density = density._replace(column_of=widen(density.column_of, len(sticks.beta), -1))
-                    hazards = widen_hazards(hazards, len(sticks.beta))
+                    hazards = resize_hazards(hazards, len(sticks.beta), hazards.hazard.shape[1])
                 elif needed <= segments.OLDER:
                     k = segments.OLDER - needed
                     omega = extend_omega(duration, omega_key, omega, k + 1)
-                    hazards = more_ages(duration, omega, hazards, k)
+                    hazards = more_ages(model, omega, hazards, k)
                 elif needed != particles.NOTHING:
                     phi = extend_phi(model.emission, phi_key, phi, needed + 1)
                     log_f = model.log_density(data, take(phi, np.array([needed])), steps)[:, 0]
@@ -83,7 +83,7 @@ class SegmentPass:
                     after = model.after_change(data, phi, steps)
 
         states = np.empty_like(reference)
-        segments.trace_back(sticks, exits, hazards, model.memory, system, sequence, backward_key, states)
+        segments.trace_back(sticks, exits, hazards, model.memory, system, path.oldest, sequence, backward_key, states)
         return states.astype(np.min_scalar_type(states.max()))
 
 
@@ -92,14 +92,11 @@ def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, sticks:
     n_explicit, table = sticks.size[2], np.ascontiguousarray(log_density.T)
     explicit = np.empty((len(log_marginal), n_explicit + 1))
     has_tail = n_explicit < sticks.n_total
-    log_scale = table[:n_explicit].max(axis=0, initial=-np.inf)
-    if has_tail:
-        log_scale = np.maximum(log_scale, log_marginal)
     relate_with_tail(table, log_marginal, n_explicit, has_tail, MIN_LOG_DENSITY, explicit)
     table[:n_explicit] -= log_marginal
     column_of = np.full(len(sticks.beta), -1)
     column_of[: len(table)] = np.arange(len(table))
-    return SegmentDensity(begin, exponentials(explicit), column_of, table, np.array(log_marginal), log_scale)
+    return SegmentDensity(begin, exponentials(explicit), column_of, table, np.array(log_marginal))
 
 
 def add_column(density: SegmentDensity, state: int, log_density: FloatArray) -> SegmentDensity:
@@ -119,34 +116,55 @@ def start_exits(sticks: Sticks) -> Exits:
     return Exits(total, tail)
 
 
-def start_hazards(duration: Duration, omega: Omega, capacity: int, memory: int) -> Hazards:
-    """Hazards of the known states: at all ages that are told apart, or at the first ones if there is no end to them."""
-    n_states = size(omega)
+def start_hazards(model: Model, omega: Omega, capacity: int, reference: IntArray) -> Hazards:
+    """Hazards of the known states: at all ages that are told apart or, if there is no end to them, at more ages than
+    the reference has."""
+    duration, n_states = model.duration, size(omega)
+    assert duration is not None
     if duration.constant_from is None:
-        cap, n_ages = np.iinfo(np.int64).max, FIRST_AGES
+        changes = np.flatnonzero(np.diff(reference, prepend=-1, append=-1))
+        cap, n_ages = np.iinfo(np.int64).max, max(FIRST_AGES, 1 << int(np.diff(changes).max()).bit_length())
     else:
         # one age more than the noise remembers, so that the previous state can be forgotten
-        cap = n_ages = max(duration.constant_from, memory + 1)
+        cap = n_ages = max(duration.constant_from, model.memory + 1)
     hazard, known = np.empty((capacity, n_ages)), np.zeros(capacity, np.int64)
-    hazard[:n_states], known[:n_states] = duration.hazard(n_ages, omega), n_ages
-    return Hazards(cap, hazard, known)
+    first = np.empty_like(hazard) if model.left_censored else hazard
+    hazards = Hazards(cap, hazard, first, known)
+    fill_hazards(model, omega, hazards, np.arange(n_states), n_ages)
+    return hazards
 
 
-def more_ages(duration: Duration, omega: Omega, hazards: Hazards, state: int) -> Hazards:
+def fill_hazards(model: Model, omega: Omega, hazards: Hazards, states: IntArray, n_ages: int) -> None:
+    """Compute the hazards of some states at the ages 1 … n_ages."""
+    assert model.duration is not None
+    own = take(omega, states)
+    hazards.hazard[states, :n_ages] = found = model.duration.hazard(n_ages, own)
+    if model.left_censored:
+        hazards.first[states, :n_ages] = residual_hazards(model.duration, found, own)
+    hazards.known[states] = n_ages
+
+
+def more_ages(model: Model, omega: Omega, hazards: Hazards, state: int) -> Hazards:
     """Hazards of a state at twice as many ages, or at the first ones."""
-    cap, hazard, known = hazards
-    n_ages = hazard.shape[1] if known[state] < hazard.shape[1] else 2 * hazard.shape[1]
-    if n_ages > hazard.shape[1]:
-        wide = np.empty((len(hazard), n_ages))
-        wide[:, : hazard.shape[1]] = hazard
-        hazard = wide
-    hazard[state, :n_ages] = duration.hazard(n_ages, take(omega, np.array([state])))[0]
-    known[state] = n_ages
-    return Hazards(cap, hazard, known)
+    n_ages = hazards.hazard.shape[1]
+    if hazards.known[state] == n_ages:
+        n_ages *= 2
+        hazards = resize_hazards(hazards, len(hazards.hazard), n_ages)
+    fill_hazards(model, omega, hazards, np.array([state]), n_ages)
+    return hazards
 
 
-def widen_hazards(hazards: Hazards, capacity: int) -> Hazards:
-    return hazards._replace(hazard=widen(hazards.hazard, capacity, 0.0), known=widen(hazards.known, capacity, 0))
+def resize_hazards(hazards: Hazards, capacity: int, n_ages: int) -> Hazards:
+    """The same hazards with room for more states and ages."""
+
+    def fit(array: FloatArray) -> FloatArray:
+        out = np.zeros((capacity, n_ages))
+        out[: len(array), : array.shape[1]] = array
+        return out
+
+    hazard = fit(hazards.hazard)
+    first = hazard if hazards.first is hazards.hazard else fit(hazards.first)
+    return hazards._replace(hazard=hazard, first=first, known=widen(hazards.known, capacity, 0))
 
 
 def widen(array: Array, size: int, fill: float) -> Array:

@@ -1,12 +1,13 @@
 """Geweke's joint distribution test."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from math import atan, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ihmm import _checks
-from ihmm._typing import BoolArray, FloatArray
+from ihmm._typing import Array, BoolArray, FloatArray
 from ihmm.data import Data
 from ihmm.emissions._parameters import fields
 from ihmm.gibbs import sweep
@@ -79,21 +80,26 @@ def standard_functionals(model: Model, data: Data, draw: Draw) -> dict[str, floa
         "self transition": rows[first, first],
         "first to last": rows[first, last],
         "row rest": rows[last, -1],
-        "stays": np.mean(states[1:] == states[:-1]),
-        "fit": np.arctan(fit.mean()),
-        "y first": np.arctan(np.nansum(data.y[0])),
-        "y last": np.arctan(np.nansum(data.y[-1])),
+        "stays": np.count_nonzero(states[1:] == states[:-1]) / max(len(states) - 1, 1),
+        "fit": atan(fit.sum() / len(fit)),
+        "y first": atan(_total(data.y[0])),
+        "y last": atan(_total(data.y[-1])),
     }
     for name, field in fields(phi).items():
-        values[f"{name} of first"] = np.arctan(np.ravel(field[first])[0])
-        values[f"{name} of last"] = np.arctan(np.ravel(field[last])[0])
+        values[f"{name} of first"] = atan(field[first].flat[0])
+        values[f"{name} of last"] = atan(field[last].flat[0])
         # an off-diagonal entry of a covariance; the second component of a mixture, if there is one
-        values[f"second {name} of first"] = np.arctan(np.append(field[first], 0.0)[1])
+        values[f"second {name} of first"] = atan(field[first].flat[1]) if field[first].size > 1 else 0.0
     if draw.durations is not None:
         for name, field in fields(draw.durations).items():
-            values[f"duration {name} of first"] = np.arctan(field[first])
-            values[f"duration {name} of last"] = np.arctan(field[last])
+            values[f"duration {name} of first"] = atan(field[first])
+            values[f"duration {name} of last"] = atan(field[last])
     return {name: float(value) for name, value in values.items()}
+
+
+def _total(y: Array) -> float:
+    """The sum of the values of one step that are not missing."""
+    return float(sum(value for value in np.ravel(y).tolist() if not isnan(value)))
 
 
 class Setting(NamedTuple):

@@ -1,13 +1,12 @@
 """Prior probability of the segments of a hidden semi-Markov model, with everything but the segments integrated out."""
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
-from ihmm._typing import Array, FloatArray, IntArray
+from ihmm._typing import FloatArray, IntArray
 from ihmm.durations import Duration, Runs
 from ihmm.model import Model, Prior
 from ihmm.priors import FinitePrior, GammaPrior
-from ihmm.testing._partitions import Partition
 from ihmm.trajectory import runs
 
 N_DRAWS = 200_000  # of the hyperparameters and β, and of ω
@@ -20,25 +19,46 @@ class SegmentPrior:
         assert model.duration is not None
         self._duration: Duration = model.duration
         self._prior = model.prior
+        self._left_censored = model.left_censored
         self._omega = self._duration.sample_prior(np.random.default_rng(2), N_DRAWS)
-        self._lasts: dict[Partition, float] = {}
+        # What many paths have in common
+        self._laws: dict[tuple[int, bool, bool], FloatArray] = {}
+        self._lasts: dict[tuple[tuple[int, bool, bool], ...], float] = {}
         self._weights: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
+        self._rises: dict[tuple[int, str, int, int], FloatArray] = {}
 
     def log_probability(self, states: IntArray, offsets: IntArray) -> float:
-        segments = runs(states, offsets)
+        segments = runs(states, offsets, self._left_censored)
         return self._log_followers(segments) + sum(self._log_lasts(segments, k) for k in range(int(states.max()) + 1))
 
     def _log_lasts(self, segments: Runs, k: int) -> float:
-        """log ∫ Π P(D = d | ω) prior(dω) over the runs of one state, P(D ≥ d | ω) for those that are censored."""
+        """log ∫ Π P(D = d | ω) prior(dω) over the runs of one state, P(D ≥ d | ω) for those that are censored.
+
+        Left-censored runs have the law of R, P(R = d) = P(D ≥ d) / Σ_i P(D ≥ i).
+        """
         own = segments.state == k
-        key = tuple(sorted((-d if cut else d) for d, _, cut in zip(*(a[own] for a in segments), strict=True)))
+        lasts, _, cut, cut_left = (field[own].tolist() for field in segments)
+        key = tuple(sorted(zip(lasts, cut, cut_left, strict=True)))
         if key not in self._lasts:
-            total: Array = np.zeros(N_DRAWS)
-            for d in key:
-                law = self._duration.log_survivor if d < 0 else self._duration.log_probability
-                total = total + law(np.array(abs(d)), self._omega)
-            self._lasts[key] = float(logsumexp(total) - np.log(N_DRAWS))
+            self._lasts[key] = _log_mean(sum((self._log_law(*run) for run in key), np.zeros(N_DRAWS)))
         return self._lasts[key]
+
+    def _log_law(self, d: int, cut: bool, cut_left: bool) -> FloatArray:
+        """The law of one run, given each ω."""
+        if (d, cut, cut_left) not in self._laws:
+            if cut_left:
+                found = self._log_residual(d, cut)
+            else:
+                law = self._duration.log_survivor if cut else self._duration.log_probability
+                found = law(np.array(d), self._omega)
+            self._laws[d, cut, cut_left] = found
+        return self._laws[d, cut, cut_left]
+
+    def _log_residual(self, d: int, cut: bool) -> FloatArray:
+        """log P(R = d), or log P(R ≥ d) = log(1 − Σ_{i<d} P(R = i)), by summing the survivor function."""
+        survivor = [np.exp(self._duration.log_survivor(np.array(i), self._omega)) for i in range(1, d + 1)]
+        mean = self._duration.mean(self._omega)
+        return np.log(np.maximum(mean - sum(survivor[:-1]), 1e-300) if cut else survivor[-1]) - np.log(mean)
 
     def _log_followers(self, segments: Runs) -> float:
         """log of the probability that the states follow each other as they do.
@@ -47,18 +67,27 @@ class SegmentPrior:
         over one of c(1−β_j) for the row.
         """
         n_states = int(segments.state.max()) + 1
-        log_weight, c, beta = self._draws(n_states)
+        log_weight, _, _ = self._draws(n_states)
         counts = np.zeros((n_states + 1, n_states), np.int64)
         first = np.append(True, segments.censored[:-1])
         np.add.at(counts[0], segments.state[first], 1)
         np.add.at(counts, (segments.state[:-1][~first[1:]] + 1, segments.state[1:][~first[1:]]), 1)
-        log_p = log_weight - _log_rise(c, counts[0].sum())
+        log_p = log_weight - self._rise(n_states, "all", 0, int(counts[0].sum()))
         for j in range(n_states + 1):
             for k in np.flatnonzero(counts[j]):
-                log_p = log_p + _log_rise(c * beta[:, k], counts[j, k])
+                log_p += self._rise(n_states, "one", int(k), int(counts[j, k]))
             if j > 0:
-                log_p = log_p - _log_rise(c * (1 - beta[:, j - 1]), counts[j].sum())
-        return float(logsumexp(log_p) - np.log(N_DRAWS))
+                log_p -= self._rise(n_states, "others", j - 1, int(counts[j].sum()))
+        return _log_mean(log_p)
+
+    def _rise(self, n_states: int, mass: str, k: int, n: int) -> FloatArray:
+        """Logarithm of the rising factorial of c, c β_k or c (1 − β_k), given each (c, β)."""
+        key = n_states, mass, k, n
+        if key not in self._rises:
+            _, c, beta = self._draws(n_states)
+            x = {"all": c, "one": c * beta[:, k], "others": c * (1 - beta[:, k])}[mass]
+            self._rises[key] = _log_rise(x, n)
+        return self._rises[key]
 
     def _draws(self, n_states: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Log weights, c, and the weights β of n_states states, summed over which states these are."""
@@ -112,3 +141,9 @@ def _log_labellings(prior: FinitePrior, n_states: int) -> float:
 def _log_rise(x: FloatArray, n: int) -> FloatArray:
     """Logarithm of the rising factorial x(x + 1)…(x + n − 1)."""
     return np.asarray(sum((np.log(np.maximum(x + i, 1e-300)) for i in range(n)), start=np.zeros_like(x)))
+
+
+def _log_mean(log_values: FloatArray) -> float:
+    """Logarithm of the mean of their exponentials."""
+    top = log_values.max()
+    return float(top + np.log(np.exp(log_values - top).mean())) if np.isfinite(top) else -np.inf
