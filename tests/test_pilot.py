@@ -5,7 +5,7 @@ import pytest
 
 import ihmm
 from ihmm.choice import choose_model
-from ihmm.datasets import PANEL, fret, patch_clamp, steady
+from ihmm.datasets import PANEL, eruptions, fret, paces, patch_clamp, returns, rhythms, steady
 from ihmm.pilot import pilot
 from ihmm.pilot._fit import Series, Structure, improve, start
 from ihmm.pilot._search import reduce
@@ -29,7 +29,7 @@ def test_a_filter_is_recognised():
     assert any("filtered" in reason for reason in found.reasons)
 
 
-@pytest.mark.parametrize("kind", ["white", "memory", "tails", "hum"])
+@pytest.mark.parametrize("kind", ["white", "memory", "tails", "hum", "walk"])
 def test_noise_alone_is_one_level(kind):
     assert look(steady(kind, length=800)).n_states == 1
 
@@ -82,6 +82,41 @@ def test_what_is_given_is_not_chosen():
     assert isinstance(choose_model(values, lengths, "student-t").model.emission, ihmm.StudentT)
     assert choose_model(values, lengths, sticky=False).model.duration is None
     assert choose_model(values, lengths, sampler=ihmm.Beam()).model.duration is None
+
+
+def test_calm_and_turbulent_times_are_two_states():
+    found = look(returns(length=1500))
+    assert (found.n_states, found.scale) == (2, "own")
+
+
+def test_levels_that_alternate_from_step_to_step_are_found():
+    found = look(eruptions())
+    assert (found.n_states, found.min_dwell) == (2, 1)
+
+
+def test_noise_that_is_not_normal_is_one_level():
+    rng, path = np.random.default_rng(6), np.repeat(np.arange(20) % 2, 60)
+    values = np.where(path == 0, rng.beta(2, 12, 1200), rng.beta(12, 2, 1200))[:, None]
+    assert pilot(values, np.array([0, 1200])).n_states == 2
+
+
+def test_plateaus_of_a_smooth_series_are_levels_and_phases_of_a_cycle_are_not():
+    found = look(paces())
+    assert (found.n_states, found.plain) == (2, True)
+    cycle = np.sin(2 * np.pi * np.arange(600) / 40)[:, None] + 0.01 * np.random.default_rng(7).standard_normal((600, 1))
+    assert not pilot(cycle, np.array([0, 600])).plain
+
+
+def test_the_number_of_levels_that_are_plain_to_see_is_not_in_question():
+    recording = paces()
+    choice = choose_model(recording.series[0][:, None], np.array([600]))
+    assert isinstance(choice.model.prior, ihmm.FinitePrior)
+    assert choice.model.prior.n_states == 2
+
+
+def test_a_rhythm_that_changes_is_told_from_levels():
+    found = look(rhythms(length=1500))
+    assert found.family == "autoregressive"
 
 
 def test_switching_dynamics_are_told_from_levels():

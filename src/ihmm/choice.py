@@ -1,19 +1,23 @@
 """The automatic choice of a model for a recording, with its reasons."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ihmm import _checks
+from ihmm._threads import processors
 from ihmm._typing import Array, IntArray
+from ihmm.compiling import OF_PILOT, Rehearsal, second_compiler
 from ihmm.durations import Duration, Geometric
 from ihmm.durations import choose as choose_duration
-from ihmm.emissions import Emission
-from ihmm.emissions.choose import guess, level_prior
+from ihmm.emissions import Categorical, Emission
+from ihmm.emissions.choose import guess, level_prior, reason
 from ihmm.emissions.noisy_levels import NoisyLevels
-from ihmm.model import Model, model_for
+from ihmm.model import Model, Prior, model_for
 from ihmm.pilot import MAX_ORDER, Pilot, pilot
-from ihmm.priors import GammaPrior, HDPPrior
+from ihmm.priors import FinitePrior, GammaPrior, HDPPrior
+from ihmm.progress import compilation_bar
 from ihmm.samplers import ParticleGibbs, Sampler
 from ihmm.trajectory import runs
 
@@ -38,6 +42,10 @@ class Choice:
     def __str__(self) -> str:
         return "\n".join(self.reasons)
 
+    def left_censored(self) -> "Choice":
+        """The same for series that are windows of a longer process. It makes no difference without durations."""
+        return self if self.model.duration is None else replace(self, model=replace(self.model, left_censored=True))
+
 
 def choose_model(
     values: Array,
@@ -50,12 +58,18 @@ def choose_model(
     min_dwell: int | None = None,
     resolution: float | None = None,
     sampler: Sampler | None = None,
+    cores: int | None = None,
+    progress: bool = False,
+    symbols: Sequence[str] | None = None,
 ) -> Choice:
     """The model for `values`, (T, D), NaN where missing, in sequences of the given `lengths`.
 
+    Whole numbers that stand for `symbols` are categorical.
+
     With ``emission="auto"`` a quick first look at real values chooses the memory, scale and tails of the noise, the
     minimum dwell time and a path to start from. What is given is not chosen. A `sticky` other than True and a `sampler`
-    other than particle Gibbs ask for a hidden Markov model without durations, and nothing is looked at.
+    other than particle Gibbs ask for a hidden Markov model without durations, and nothing is looked at. `cores` and
+    `progress` are about compilation, before the first run on a machine.
     """
     if resolution is not None:
         resolution = _checks.positive("resolution", resolution)
@@ -64,14 +78,22 @@ def choose_model(
     empty = np.flatnonzero(np.isnan(values).all(axis=0)) if values.dtype.kind == "f" else np.empty(0)
     if empty.size:
         raise ValueError(f"column {empty[0]} has no value at all, only NaN; leave it out")
-    family = guess(values) if isinstance(emission, str) and emission == "auto" else None
+    is_auto = isinstance(emission, str) and emission == "auto"
+    if symbols and (is_auto or emission == "categorical"):
+        emission = Categorical(n_symbols=max(len(symbols), 2))
+        model, reasons = model_for(values, emission, sticky, order, duration, min_dwell), (TEXTS,) * is_auto
+        return Choice(model, resolution=resolution, reasons=reasons)
+    family = guess(values) if is_auto else None
     markov = sticky is not True or not (sampler is None or isinstance(sampler, ParticleGibbs))
     short = len(values) - MAX_ORDER * len(lengths) < SHORTEST
     if family != "normal" or markov or short:
-        reasons = () if family in (None, "normal") else (f"Whole numbers: {NAMES[family]}.",)
+        reasons = () if family is None else (reason(values, family),)
         model = model_for(values, emission, sticky, order, duration, min_dwell)
         return Choice(model, resolution=resolution, reasons=reasons)
-    found = pilot(values, np.concatenate([[0], np.cumsum(lengths)]))
+    expected = Rehearsal(_usual_model(values), values, sampler or ParticleGibbs(), ())
+    second_compiler.start(expected, processors() if cores is None else cores)
+    with compilation_bar((*OF_PILOT, *expected.kernels), enabled=progress):
+        found = pilot(values, np.concatenate([[0], np.cumsum(lengths)]))
     if found.family == "autoregressive":
         order = found.order if order is None else order
         model = model_for(values, "autoregressive", True, order, duration, min_dwell)
@@ -79,7 +101,13 @@ def choose_model(
     return _levels(values, lengths, found, duration, min_dwell, resolution)
 
 
-NAMES = {"categorical": "symbols, with probabilities of their own in each state", "poisson": "Poisson counts"}
+def _usual_model(values: Array) -> Model:
+    """A model such as most recordings have, whose kernels are compiled during the first look."""
+    levels = NoisyLevels(1, n_features=values.shape[1])
+    return Model(levels, HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0), Geometric(minimum=2))
+
+
+TEXTS = "Texts: symbols, with probabilities of their own in each state."
 
 
 def _levels(
@@ -98,8 +126,7 @@ def _levels(
         dwell = min_dwell
         reasons += (f"A state lasts at least {dwell} step(s), as given.",)
     filtered = found.filtered or order > dwell  # noise that remembers states for longer than they last
-    plain = order == 0 and dwell == 1 and duration is None and found.scale == "own" and found.tails == "normal"
-    if plain:
+    if order == 0 and dwell == 1 and duration is None and found.scale == "own" and found.tails == "normal":
         model = model_for(values, "normal")
     else:
         mean, spread = level_prior(values)
@@ -115,8 +142,10 @@ def _levels(
             rate=tuple((innovation**2).tolist()),
             filtered=filtered,
         )
-        length, _, _ = runs(found.states, np.concatenate([[0], np.cumsum(lengths)]))
-        prior = HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0)
+        length = runs(found.states, np.concatenate([[0], np.cumsum(lengths)])).length
+        prior: Prior = HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0)
+        if found.plain:
+            prior = FinitePrior(found.n_states, None, 1.0)
         law: Duration = Geometric(1.0, float(np.clip(length.mean(), 5, 1000)), minimum=dwell)
         if duration is not None:
             law = choose_duration(duration, dwell if isinstance(duration, str) else min_dwell)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import tomllib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 
 import ihmm
 from ihmm import _checks, tables
+from ihmm.clock import Clock, make_clock
 from ihmm.store.archive import write_atomically
 
 if TYPE_CHECKING:
@@ -29,13 +31,20 @@ class FitOptions:
     files: tuple[str, ...]
     column: tuple[str, ...] = ()
     id: str | None = None
+    time: str | None = None
+    dt: str | None = None
+    sample_rate: str | None = None
     delimiter: str | None = None
+    decimal: str | None = None
+    skip_rows: int = 0
+    na: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
     emission: str = "auto"
     order: int | None = None
     sticky: bool = True
     duration: str | None = None
     min_dwell: int | None = None
+    left_censored: bool = False
     resolution: float | None = None
     sampler: str = "particle-gibbs"
     particles: int | None = None
@@ -45,11 +54,13 @@ class FitOptions:
     tune: int = 300
     thin: int = 1
     init: int | str = "auto"
+    order_by: str = "use"
+    name: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.files:
             raise ValueError("no input file; name one on the command line or in the --config file")
-        for text in (*self.files, *self.column, *filter(None, (self.id, self.delimiter))):
+        for text in (*self.files, *self.column, *self.na, *filter(None, (self.id, self.time, self.delimiter))):
             _checks.utf8(text)
         if self.particles is not None and self.sampler != "particle-gibbs":
             raise ValueError(f"--particles requires --sampler particle-gibbs, got --sampler {self.sampler}")
@@ -59,32 +70,49 @@ class FitOptions:
             raise ValueError(f"--resolution must be positive, got {self.resolution}")
         if self.id is not None and self.id in self.column:
             raise ValueError(f"column {self.id} is given for both --column and --id; use it for only one of them")
+        parse_names(self.name)
+        given = [f"--{name.replace('_', '-')}" for name in ("time", "dt", "sample_rate") if getattr(self, name)]
+        if len(given) > 1:
+            raise ValueError(f"give one of --time, --dt and --sample-rate, got {' and '.join(given)}")
+
+    @property
+    def clock(self) -> Clock | None:
+        return make_clock(self.dt, self.sample_rate)
+
+    @property
+    def layout(self) -> tables.Layout:
+        return tables.Layout(self.delimiter, self.decimal, self.skip_rows, self.na)
 
     def read_table(self) -> tables.Table:
         return tables.read(
             self.files,
             self.column,
             by=self.id,
-            delimiter=self.delimiter,
+            time=self.time,
+            clock=self.clock,
+            layout=self.layout,
             emission=self.emission,
             symbols=self.symbols,
         )
 
-    def make_choice(self, table: tables.Table) -> "Choice":
+    def make_choice(self, table: tables.Table, cores: int | None = None, *, progress: bool = False) -> "Choice":
         from ihmm.choice import choose_model
 
-        emission = ihmm.Categorical(n_symbols=max(len(table.symbols), 2)) if table.symbols else self.emission
-        return choose_model(
+        choice = choose_model(
             table.values,
             np.array([len(part) for part in table.series]),
-            emission,
+            self.emission,
             self.sticky,
             self.order,
             duration=self.duration,
             min_dwell=self.min_dwell,
             resolution=self.resolution,
             sampler=self.make_sampler(),
+            cores=cores,
+            progress=progress,
+            symbols=table.symbols,
         )
+        return choice.left_censored() if self.left_censored else choice
 
     def make_sampler(self) -> "Sampler":
         if self.sampler == "particle-gibbs":
@@ -92,13 +120,25 @@ class FitOptions:
         return ihmm.Beam() if self.sampler == "beam" else ihmm.DirectAssignment()
 
 
+def parse_names(options: Sequence[str]) -> dict[int, str]:
+    """Names of states from options such as 0=closed."""
+    names = {}
+    for option in options:
+        number, _, name = option.partition("=")
+        if not number.isdecimal() or not name:
+            raise ValueError(f"--name must be the number of a state and its name, such as 0=closed, got {option!r}")
+        names[int(number)] = name
+    return names
+
+
 STRING, STRINGS, WHOLE = (str, "a string"), (list, "a list of strings"), (int, "a whole number")
 TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
-    **dict.fromkeys(("files", "column", "symbols"), STRINGS),
-    **dict.fromkeys(("id", "delimiter", "emission", "sampler", "duration"), STRING),
-    "sticky": (bool, "true or false"),
+    **dict.fromkeys(("files", "column", "symbols", "na", "name"), STRINGS),
+    **dict.fromkeys(("id", "time", "dt", "sample_rate", "delimiter", "decimal", "emission", "sampler"), STRING),
+    **dict.fromkeys(("duration", "order_by"), STRING),
+    **dict.fromkeys(("sticky", "left_censored"), (bool, "true or false")),
     "resolution": ((int, float), "a number"),
-    **dict.fromkeys(("order", "min_dwell", "particles", "seed", "chains", "tune", "thin"), WHOLE),
+    **dict.fromkeys(("skip_rows", "order", "min_dwell", "particles", "seed", "chains", "tune", "thin"), WHOLE),
     **dict.fromkeys(("init", "draws"), ((int, str), 'a whole number or "auto"')),
 }
 

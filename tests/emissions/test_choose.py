@@ -1,10 +1,12 @@
 """The choice of an emission and its prior from the data."""
 
+import re
+
 import numpy as np
 import pytest
 
 import ihmm
-from ihmm.emissions.choose import choose
+from ihmm.emissions.choose import choose, guess
 
 
 def fit(X, emission="auto") -> ihmm.InfiniteHMM:
@@ -24,8 +26,13 @@ def series() -> np.ndarray:
         (np.random.default_rng(0).normal(size=50), ihmm.Normal),
         (np.random.default_rng(0).integers(4, size=50), ihmm.Categorical),
         (np.random.default_rng(0).integers(2, size=50).astype(bool), ihmm.Categorical),
-        (np.random.default_rng(0).poisson(30, 50), ihmm.Poisson),
+        (np.random.default_rng(0).poisson(20, 50), ihmm.Poisson),
+        (np.random.default_rng(0).poisson(60, 50), ihmm.Normal),
         (np.where(np.arange(50) == 3, np.nan, 2.0), ihmm.Categorical),
+        (np.random.default_rng(0).poisson(np.repeat([0.5, 4.0], 25)), ihmm.Poisson),
+        (np.random.default_rng(0).poisson(2.0, 50), ihmm.Poisson),
+        (np.random.default_rng(0).integers(1, 7, size=50), ihmm.Categorical),
+        (np.random.default_rng(0).choice([1, 2, 3, 4, 5], 50, p=[0.1, 0.2, 0.4, 0.2, 0.1]), ihmm.Categorical),
         (-np.random.default_rng(0).poisson(30, 50), ihmm.Normal),
         (np.random.default_rng(0).normal(size=(50, 2)), ihmm.MultivariateNormal),
         (np.random.default_rng(0).integers(4, size=(50, 2)), ihmm.MultivariateNormal),
@@ -60,9 +67,9 @@ def test_an_emission_instance_is_used_unchanged():
     assert fit(series()[:60], emission).emission_ is emission
 
 
-@pytest.mark.parametrize("name", ["gaussian", "Normal", ""])
+@pytest.mark.parametrize("name", ["gauss", "Normal", ""])
 def test_unknown_families_are_refused(name):
-    with pytest.raises(ValueError, match=r"emission .* must be one of 'auto', 'normal', 'categorical', 'poisson'"):
+    with pytest.raises(ValueError, match=r"emission .* must be one of 'auto', 'normal', 'gaussian', 'categorical'"):
         fit(series()[:60], name)
 
 
@@ -98,3 +105,38 @@ def test_levels_have_priors_on_the_scale_of_levels_and_noise(scale):
 def test_levels_of_rounded_and_of_constant_values_have_noise():
     assert choose("levels", np.round(series())).rate[0] > 0
     assert choose("levels", np.full((30, 2), 5.5)).rate[1] > 0
+
+
+def test_counts_of_every_rate_are_told_from_symbols_of_every_number():
+    """At 300 steps, with one in twenty counts taken for symbols, the level of the test."""
+    rng, right = np.random.default_rng(1), {"poisson": 0, "categorical": 0}
+    for i in range(40):
+        rates = rng.gamma(1.0, 1.5, size=3)
+        counts = rng.poisson(np.repeat(rates, 100))
+        symbols = rng.choice(n := 3 + i % 8, size=300, p=rng.dirichlet(np.full(n, 4.0)))
+        right["poisson"] += counts.max() <= 1 or guess(counts[:, None]) == "poisson"
+        right["categorical"] += guess(symbols[:, None]) == "categorical"
+    assert right["poisson"] >= 38
+    assert right["categorical"] >= 38
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.random.default_rng(0).poisson(2.0, 50), "Whole numbers from 0 to .*, distributed as counts are: a Poisson"),
+        (np.random.default_rng(0).integers(4, size=50), "Whole numbers from 0 to 3, not distributed as counts are"),
+        (np.random.default_rng(0).choice(list("AB"), 50), "Texts: symbols"),
+        (np.random.default_rng(0).normal(size=20), "Real numbers: a normal distribution"),
+    ],
+    ids=["counts", "codes", "texts", "short"],
+)
+def test_every_choice_has_a_reason(X, words):
+    assert re.search(words, str(fit(X).choice_))
+
+
+def test_large_whole_numbers_are_measurements():
+    """Rounded values vary by other amounts than counts: a Poisson law would need many states for them."""
+    rng = np.random.default_rng(8)
+    flow = np.round(np.where(np.arange(100) < 28, 1100, 850) + 125 * rng.standard_normal(100))[:, None]
+    assert guess(flow) == "normal"
+    assert guess(rng.poisson(np.where(np.arange(500) % 100 < 50, 2, 25))[:, None]) == "poisson"

@@ -61,11 +61,13 @@ def enumerate_paths(y, order, sharp, dof):
 def test_likelihood_weights_and_best_path_are_those_of_all_paths(order, sharp, dof):
     y, z = series(order)
     recalled = order if sharp else 0
-    settled, change = pilot.scores(z, OFFSETS, LEVEL, SCALE, COEFFICIENTS[:order], dof, DWELL, recalled)
+    settled, change = np.zeros((len(z), 2)), np.full((len(z), 2, 2), -np.inf)
+    pilot.score(z, OFFSETS, LEVEL, SCALE, COEFFICIENTS[:order], dof, DWELL, recalled, settled, change)
     with np.errstate(divide="ignore"):
         logs = np.log(INITIAL), np.log1p(-EXIT), np.log(EXIT[:, None] * JUMP)
-    total, weight, moves = pilot.smooth(settled, change, OFFSETS, *logs, DWELL)
-    best = pilot.decode(settled, change, OFFSETS, *logs, DWELL)
+    weight, moves, best = np.zeros_like(settled), np.zeros_like(change), np.empty(len(z), np.int64)
+    total = pilot.smooth(settled, change, OFFSETS, *logs, DWELL, weight, moves)
+    pilot.decode(settled, change, OFFSETS, *logs, DWELL, best)
     expected = 0.0
     for begin, end in itertools.pairwise(OFFSETS):
         paths, joint = enumerate_paths(y[begin:end], order, sharp, dof)

@@ -21,4 +21,8 @@ from ihmm.datasets._realistic import pump as pump
 from ihmm.datasets._realistic import sequence_composition as sequence_composition
 from ihmm.datasets._realistic import spike_counts as spike_counts
 from ihmm.datasets._realistic import steady as steady
+from ihmm.datasets._regimes import eruptions as eruptions
+from ihmm.datasets._regimes import paces as paces
+from ihmm.datasets._regimes import returns as returns
+from ihmm.datasets._regimes import rhythms as rhythms
 from ihmm.datasets.panel import PANEL as PANEL

@@ -45,7 +45,7 @@ def fret(
     rng, efficiency = np.random.default_rng(seed), np.asarray(levels)
     series, truth = [], []
     for _ in range(traces):
-        states = _jumps(rng, _exits(len(levels), dwell * FINE), length * FINE)
+        states = jumps(rng, exits(len(levels), dwell * FINE), length * FINE)
         frames = states.reshape(length, FINE)
         mean, bright = efficiency[frames].mean(axis=1), photons * rng.gamma(20, 1 / 20)
         acceptor = rng.poisson(bright * mean) + 3.0 * rng.standard_normal(length)
@@ -81,7 +81,7 @@ def patch_clamp(
     rates[0, 1:], rates[1, 2:] = 1 / (closed[0] * (n - 1)), 1 / (closed[1] * (n - 1))
     rates[1, 0] = 0.3 / closed[1]
     rates[2:, 0], rates[2:, 1] = 0.3 / dwell, 0.7 / dwell
-    states = _jumps(rng, rates / FINE, length * FINE)
+    states = jumps(rng, rates / FINE, length * FINE)
     low_pass = signal.bessel(4, 0.2, fs=FINE, output="sos")
     current = signal.sosfilt(low_pass, means[states])[FINE // 2 :: FINE]
     white = signal.sosfilt(low_pass, rng.standard_normal(length * FINE))[::FINE]
@@ -120,7 +120,7 @@ def copy_numbers(
             state = normal if state != normal and rng.random() < 0.5 else int(rng.choice(others))
             begin = end
         ratio = np.log2((purity * np.asarray(copies)[level] + (1 - purity) * 2) / 2)
-        wave = _smooth(rng, length, 25.0)
+        wave = smooth_noise(rng, length, 25.0)
         heavy = rng.standard_t(5, length) * np.sqrt(3 / 5)
         series.append(ratio + waves * wave + noise * heavy)
         truth.append(level)
@@ -138,7 +138,7 @@ def oscillators(
 ) -> Realistic:
     """Two damped oscillators whose periods switch with the state, seen through `columns` noisy mixtures of them."""
     rng = np.random.default_rng(seed)
-    states = _visiting_all(rng, _exits(len(periods), dwell), length)
+    states = visiting_all(rng, exits(len(periods), dwell), length)
     x = np.zeros((length, 4))
     for t in range(1, length):
         for i, period in enumerate(periods[states[t]]):
@@ -200,14 +200,14 @@ def pump(
     rng = np.random.default_rng(seed)
     rates = np.zeros((faults + 1, faults + 1))
     rates[0, 1:], rates[1:, 0] = 1 / (dwell * faults), 2 / dwell
-    states = _visiting_all(rng, rates, length)
+    states = visiting_all(rng, rates, length)
     levels = np.zeros((faults + 1, columns))
     for k in range(1, faults + 1):
         hit = rng.choice(columns, max(2, columns // 2), replace=False)
         levels[k, hit] = step * rng.choice([-1.0, 1.0], len(hit)) * rng.uniform(0.7, 1.3, len(hit))
     y = levels[states]
     for column in range(columns):
-        y[:, column] += _autoregressive(rng, length, memory) + drift * _smooth(rng, length, length / 6)
+        y[:, column] += _autoregressive(rng, length, memory) + drift * smooth_noise(rng, length, length / 6)
     y = np.round(y + 10.0, 1)
     y[:, 0] = np.clip(y[:, 0], 10.0 - 1.3 * step, 10.0 + 1.3 * step)
     return Realistic([y], [states])
@@ -216,17 +216,19 @@ def pump(
 def steady(
     kind: str = "white", *, columns: int = 1, memory: float = 0.8, length: int = 2000, seed: int = 0
 ) -> Realistic:
-    """Nothing happens, level 1 of 1, but the noise is "white", has "memory", heavy "tails", "hum" or "drift"."""
+    """One level, and noise: "white", a random "walk", or with "memory", heavy "tails", "hum" or "drift"."""
     rng = np.random.default_rng(seed)
     noise = rng.standard_normal((length, columns))
     if kind == "memory":
         noise = np.column_stack([_autoregressive(rng, length, memory) for _ in range(columns)])
+    if kind == "walk":
+        noise = noise.cumsum(axis=0)
     if kind == "tails":
         noise = rng.standard_t(3, (length, columns))
     if kind == "hum":
         noise += np.sin(2 * np.pi * np.arange(length)[:, None] / 37.0)
     if kind == "drift":
-        noise += np.column_stack([_smooth(rng, length, length / 8) for _ in range(columns)])
+        noise += np.column_stack([smooth_noise(rng, length, length / 8) for _ in range(columns)])
     return Realistic([noise[:, 0] if columns == 1 else noise], [np.zeros(length, np.int64)])
 
 
@@ -235,7 +237,7 @@ def spike_counts(
 ) -> Realistic:
     """Spikes per bin of a neuron whose rate switches; counts vary a little more than Poisson."""
     rng = np.random.default_rng(seed)
-    states = _visiting_all(rng, _exits(len(rates), dwell), length)
+    states = visiting_all(rng, exits(len(rates), dwell), length)
     return Realistic([rng.poisson(np.asarray(rates)[states] * rng.gamma(50, 1 / 50, length))], [states])
 
 
@@ -243,18 +245,18 @@ def sequence_composition(n_kinds: int = 2, *, dwell: float = 300.0, length: int 
     """Bases (0 to 3) of a genome with stretches of different composition."""
     rng = np.random.default_rng(seed)
     frequent = np.array([[0.38, 0.12, 0.12, 0.38], [0.15, 0.35, 0.35, 0.15], [0.1, 0.15, 0.6, 0.15]])[:n_kinds]
-    states = _visiting_all(rng, _exits(n_kinds, dwell), length)
+    states = visiting_all(rng, exits(n_kinds, dwell), length)
     bases = (rng.random(length)[:, None] > frequent.cumsum(axis=1)[states]).sum(axis=1)
     return Realistic([np.minimum(bases, 3)], [states])
 
 
-def _exits(n_states: int, dwell: float) -> FloatArray:
+def exits(n_states: int, dwell: float) -> FloatArray:
     """Rates to all other states alike, with mean dwell times that differ by up to a factor of two."""
     means = dwell * np.geomspace(0.7, 1.4, n_states)
     return np.asarray((1 - np.eye(n_states)) / (means[:, None] * max(n_states - 1, 1)))
 
 
-def _jumps(rng: np.random.Generator, rates: FloatArray, length: int) -> IntArray:
+def jumps(rng: np.random.Generator, rates: FloatArray, length: int) -> IntArray:
     """A Markov jump process at whole instants; `rates` per instant, (K, K) with zeros on the diagonal."""
     path = np.empty(length, np.int64)
     begin, state = 0, int(rng.integers(len(rates)))
@@ -266,10 +268,10 @@ def _jumps(rng: np.random.Generator, rates: FloatArray, length: int) -> IntArray
     return path
 
 
-def _visiting_all(rng: np.random.Generator, rates: FloatArray, length: int) -> IntArray:
+def visiting_all(rng: np.random.Generator, rates: FloatArray, length: int) -> IntArray:
     """A jump process that spends at least a twentieth of its time in every state."""
     while True:
-        path = _jumps(rng, rates, length)
+        path = jumps(rng, rates, length)
         if np.bincount(path, minlength=len(rates)).min() >= length / 20:
             return path
 
@@ -293,7 +295,7 @@ def _autoregressive(rng: np.random.Generator, length: int, memory: float) -> Flo
     return noise
 
 
-def _smooth(rng: np.random.Generator, length: int, scale: float) -> FloatArray:
+def smooth_noise(rng: np.random.Generator, length: int, scale: float) -> FloatArray:
     """Smooth noise with mean 0, standard deviation about 1 and the given correlation length."""
     margin = int(4 * scale)
     kernel = np.exp(-0.5 * (np.arange(-margin, margin + 1) / scale) ** 2)

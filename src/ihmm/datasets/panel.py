@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ihmm.datasets import _realistic
+from ihmm.datasets import _realistic, _regimes
 from ihmm.datasets._realistic import Realistic
 
 
@@ -89,6 +89,8 @@ PANEL: tuple[Variant, ...] = (
         memory={"kind": "memory"},
         tails={"kind": "tails", "length": 1000},
         hum={"kind": "hum"},
+        walk={"kind": "walk"},
+        aside_long_walk={"kind": "walk", "length": 5000},
         aside_drift={"kind": "drift"},
         aside_columns={"kind": "memory", "columns": 4, "memory": 0.6},
     ),
@@ -101,5 +103,33 @@ PANEL: tuple[Variant, ...] = (
     ),
     *_variants(
         _realistic.sequence_composition, "bases", two_kinds={}, three_kinds={"n_kinds": 3}, aside_short={"length": 3000}
+    ),
+    *_variants(
+        _regimes.returns,
+        "returns",
+        two_volatilities={},
+        three_volatilities={"volatilities": (0.5, 1.3, 3.5), "length": 4000},
+        aside_short={"length": 1200, "volatilities": (0.8, 2.4)},
+    ),
+    *_variants(
+        _regimes.eruptions,
+        "eruptions",
+        two_waits={},
+        long={"length": 1000, "spread": 7.0},
+        aside_often_long={"repeat": 0.7, "length": 500},
+    ),
+    *_variants(
+        _regimes.rhythms,
+        "rhythms",
+        two_memories={},
+        brief={"dwell": 60.0, "length": 2000},
+        aside_opposite={"memories": (0.8, -0.5), "length": 1500},
+    ),
+    *_variants(
+        _regimes.paces,
+        "paces",
+        two_speeds={},
+        three_speeds={"speeds": (1.4, 2.2, 3.2), "length": 1000},
+        aside_slow={"dwell": 80.0, "length": 900},
     ),
 )

@@ -19,9 +19,9 @@ BATCH = 100  # the same from the prior, until one is stationary
 
 def log_peak(dof: FloatArray) -> FloatArray:
     """Log density at 0 of a Student t of scale 1; Gaussian if dof is infinite."""
-    half = 0.5 * np.atleast_1d(dof)
+    half, where = np.unique(0.5 * np.atleast_1d(dof), return_inverse=True)
     values = [-HALF_LOG_2PI if np.isinf(h) else lgamma(h + 0.5) - lgamma(h) - 0.5 * np.log(2 * np.pi * h) for h in half]
-    return np.array(values)
+    return np.array(values)[where]
 
 
 def log_shape(square: FloatArray, dof: FloatArray) -> FloatArray:

@@ -83,7 +83,7 @@ def plain(name: str, value: Any, shapes: list[tuple[int, ...]]) -> Any:
     """A setting as a number or nested tuples of numbers, which can be compared, hashed and saved."""
     try:
         array = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.array(np.nan)
     if isinstance(value, (bool, str)) or array.shape not in shapes or not np.isfinite(array).all():
         expected = " or ".join("a finite number" if shape == () else f"numbers of shape {shape}" for shape in shapes)

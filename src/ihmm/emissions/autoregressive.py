@@ -85,8 +85,9 @@ class Autoregressive(ConjugateEmission):
     scale: float | Numbers | Sequence[Numbers] = 1.0
 
     def __post_init__(self) -> None:
-        size, name = _checks.count("Autoregressive n_features", self.n_features), "Autoregressive"
-        past = size * _checks.count("Autoregressive order", self.order)
+        name, most = "Autoregressive", _checks.MAX_MATRIX
+        size = _checks.count(f"{name} n_features", self.n_features, most=most)
+        past = size * _checks.count(f"{name} order", self.order, most=most // size)
         _checks.positive(f"{name} strength", self.strength)
         if self.dof is not None and _checks.finite(f"{name} dof", self.dof) <= size - 1:
             raise ValueError(f"{name} dof must be above n_features − 1 = {size - 1}, got {self.dof!r}")

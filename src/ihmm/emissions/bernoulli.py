@@ -36,7 +36,7 @@ class Bernoulli(ConjugateEmission):
     b: float = 1.0
 
     def __post_init__(self) -> None:
-        _checks.count("Bernoulli n_features", self.n_features)
+        _checks.count("Bernoulli n_features", self.n_features, most=_checks.MAX_SIZE)
         _checks.positive("Bernoulli a", self.a)
         _checks.positive("Bernoulli b", self.b)
 

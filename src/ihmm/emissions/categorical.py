@@ -31,7 +31,7 @@ class Categorical(ConjugateEmission):
     concentration: float = 1.0
 
     def __post_init__(self) -> None:
-        _checks.count("Categorical n_symbols", self.n_symbols, least=1)
+        _checks.count("Categorical n_symbols", self.n_symbols, least=1, most=_checks.MAX_SIZE)
         _checks.positive("Categorical concentration", self.concentration)
 
     def validate(self, y: Array) -> IntArray:

@@ -1,6 +1,8 @@
 """Default emissions, chosen from the data, with priors on the scale of the data."""
 
 import numpy as np
+from scipy.special import gammaln
+from scipy.stats import chi2
 
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray
@@ -17,7 +19,9 @@ from ihmm.emissions.poisson import Poisson
 from ihmm.emissions.student_t import StudentT
 from ihmm.emissions.von_mises import VonMises
 
-MAX_SYMBOLS = 10  # integers below this are treated as symbols, larger ones as counts
+MEASURED = 30  # mean from which whole numbers are measurements: their noise is rarely that of counts
+MAX_SYMBOLS = 10  # integers from this on are always counts
+COUNTS_LEVEL = 0.05  # of the test whether integers are distributed as counts
 MAX_CORRELATED = 20  # columns up to which covariances are full
 MIN_NOISE = 1e-10  # of an autoregression, relative to the variance of the series
 INTERQUARTILE_RANGE = 1.349  # of a standard normal distribution
@@ -30,8 +34,9 @@ WITHIN = 0.1  # expected variance within a state, relative to the variance of th
 def choose(emission: str | Emission, values: Array, order: int | None = None) -> Emission:
     """The emission itself if it is an instance, else the named family with a prior that fits `values`.
 
-    `values` is (T, D), NaN where missing. ``"auto"`` chooses normal for several columns or fractional values,
-    categorical for integers from 0 to 9, and Poisson for larger counts. Other families are not chosen automatically.
+    `values` is (T, D), NaN where missing. ``"auto"`` chooses normal for several columns or fractional values. One
+    column of whole numbers is Poisson if they are distributed as counts, a mixture of Poisson distributions, or if some
+    are 10 or more, and categorical otherwise. Other families are not chosen automatically.
 
     The priors are weakly informative:
 
@@ -55,6 +60,8 @@ def choose(emission: str | Emission, values: Array, order: int | None = None) ->
     name = _checks.one_of("emission (or an instance such as ihmm.Normal())", emission, _checks.EMISSIONS)
     if name == "auto":
         name = guess(values)
+    if name == "gaussian":
+        name = "normal"
     observed: FloatArray = values.astype(np.float64)
     if name == "normal":
         return _normal(observed)
@@ -87,9 +94,39 @@ def guess(values: Array) -> str:
     """The family of ``"auto"``, from the type of the values alone."""
     observed = values[~np.isnan(values)] if values.dtype.kind == "f" else values.ravel()
     counts = values.shape[1] == 1 and bool(np.all(observed == np.floor(observed))) and observed.min() >= 0
-    if not counts:
+    if not counts or observed.mean() >= MEASURED:
         return "normal"
-    return "categorical" if observed.max() < MAX_SYMBOLS else "poisson"
+    return "poisson" if observed.max() >= MAX_SYMBOLS or _are_counts(observed.astype(np.int64)) else "categorical"
+
+
+def reason(values: Array, family: str) -> str:
+    """Why ``"auto"`` chooses this family, from the type of the values alone."""
+    if family == "normal":
+        return "Real numbers: a normal distribution in each state."
+    low, high = int(np.nanmin(values)), int(np.nanmax(values))
+    whole = f"Whole numbers from {low} to {high}"
+    if family == "poisson":
+        return f'{whole}, distributed as counts are: a Poisson rate in each state ("categorical": symbols).'
+    return f'{whole}, not distributed as counts are: symbols, with probabilities in each state ("poisson": counts).'
+
+
+def _are_counts(values: Array) -> bool:
+    """Whether the shares of the values are those of a mixture of Poisson distributions, by a likelihood ratio test.
+
+    A hidden Markov model with Poisson emissions has such shares. Symbols do not: they end at some number without
+    getting rarer before. Zeros and ones are not counts.
+    """
+    shares = np.bincount(values) / len(values)
+    if len(shares) <= 2:
+        return False
+    numbers, rates = np.arange(len(shares)), np.geomspace(0.01, len(shares) + 1, 60)
+    density = np.exp(numbers[:, None] * np.log(rates) - rates - gammaln(numbers + 1)[:, None])
+    weights = np.full(len(rates), 1 / len(rates))
+    for _ in range(500):  # of the EM algorithm for the weights of a mixture
+        weights *= density.T @ (shares / (density @ weights))
+    seen = shares > 0
+    excess = 2 * len(values) * np.sum(shares[seen] * np.log(shares[seen] / (density @ weights)[seen]))
+    return bool(excess < chi2.isf(COUNTS_LEVEL, len(shares) - 1))
 
 
 def _moments(values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -41,7 +41,7 @@ class Multinomial(ConjugateEmission):
     total: int = 100
 
     def __post_init__(self) -> None:
-        _checks.count("Multinomial n_categories", self.n_categories, least=2)
+        _checks.count("Multinomial n_categories", self.n_categories, least=2, most=_checks.MAX_SIZE)
         _checks.positive("Multinomial concentration", self.concentration)
         _checks.count("Multinomial total", self.total)
 

@@ -48,7 +48,7 @@ class MultivariateNormal(ConjugateEmission):
     covariance: str = "full"
 
     def __post_init__(self) -> None:
-        size = _checks.count("MultivariateNormal n_features", self.n_features)
+        size = _checks.count("MultivariateNormal n_features", self.n_features, most=_checks.MAX_MATRIX)
         _checks.positive("MultivariateNormal strength", self.strength)
         _checks.one_of("MultivariateNormal covariance", self.covariance, ("full", "diagonal"))
         if self.dof is not None and _checks.finite("MultivariateNormal dof", self.dof) <= size - 1:

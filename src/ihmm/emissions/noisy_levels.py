@@ -24,6 +24,7 @@ from ihmm.emissions import _noise
 from ihmm.emissions._protocol import Emission
 from ihmm.emissions._validation import plain, real_rows
 from ihmm.emissions.multivariate_normal import Numbers
+from ihmm.kernels import densities
 from ihmm.kernels.memory import AfterChange
 
 MAX_ORDER = 10
@@ -89,7 +90,8 @@ class NoisyLevels(Emission):
     filtered: bool = False
 
     def __post_init__(self) -> None:
-        name, n_features = "NoisyLevels", _checks.count("NoisyLevels n_features", self.n_features)
+        name = "NoisyLevels"
+        n_features = _checks.count(f"{name} n_features", self.n_features, most=_checks.MAX_SIZE)
         if _checks.count(f"{name} order", self.order, least=0) > MAX_ORDER:
             raise ValueError(f"{name} order must be at most {MAX_ORDER}, got {self.order}")
         _checks.one_of(f"{name} scale", self.scale, ("shared", "own"))
@@ -97,7 +99,8 @@ class NoisyLevels(Emission):
         _checks.positive(f"{name} shape", self.shape)
         _checks.positive(f"{name} coefficient_spread", self.coefficient_spread)
         shapes = [(), (n_features,)]
-        settings = {"mean": shapes, "spread": shapes, "rate": shapes, "dof": [(), np.shape(self.dof)]}
+        any_number = (len(self.dof),) if isinstance(self.dof, (list, tuple)) else np.shape(self.dof)
+        settings = {"mean": shapes, "spread": shapes, "rate": shapes, "dof": [(), any_number]}
         for setting, allowed in settings.items():
             value = plain(f"{name} {setting}", getattr(self, setting), allowed)
             if setting != "mean" and (np.size(value) == 0 or not np.all(np.asarray(value) > 0)):
@@ -134,17 +137,12 @@ class NoisyLevels(Emission):
     def log_density(self, y: FloatArray, phi: NoisyLevelsPhi) -> FloatArray:
         """The density once a state has lasted longer than `order` steps."""
         values, (mean, scale, coefficients, dof) = self._lags(y), self._by_column(phi)
-        out, peak = np.zeros((len(mean), len(values))), _noise.log_peak(dof)
+        settled, peak = mean * (1 - coefficients.sum(axis=2)), _noise.log_peak(dof)  # (1 − A) μ_k
+        out = np.zeros((len(mean), len(values)))
         for d in range(self.n_features):
-            a = coefficients[:, d]
-            # z_t − (1 − A) μ_k
-            square = np.column_stack([np.ones(len(a)), -a]) @ values[:, :, d].T
-            square -= (mean[:, d] * (1 - a.sum(axis=1)))[:, None]
-            square *= (1 / scale[:, d])[:, None]
-            square *= square
-            column = _noise.log_shape(square, dof)
-            column += (peak - np.log(scale[:, d]))[:, None]
-            out += known(column)
+            lags, a = np.ascontiguousarray(values[:, :, d].T), np.ascontiguousarray(coefficients[:, d])
+            center, width = np.ascontiguousarray(settled[:, d]), np.ascontiguousarray(scale[:, d])
+            densities.add_log_noise(lags, center, a, width, peak, dof, out)
         return out.T
 
     def log_density_at(self, y: FloatArray, states: IntArray, phi: NoisyLevelsPhi) -> FloatArray:

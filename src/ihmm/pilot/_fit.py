@@ -11,7 +11,7 @@ from ihmm.kernels import pilot as kernels
 DOFS = np.array([4.0, 8.0, 16.0, np.inf])  # degrees of freedom that are tried
 MAX_ORDER = 4  # of the noise
 MAX_BROKEN = 0.2  # share of the values that may lack some of their past before the memory of the noise is not asked for
-EXIT = 0.05  # probability of leaving a state at the start of a fit
+EXIT, SOON = 0.05, 0.5  # probability of leaving a state at the start of a fit; if it may last a single step
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ class Fit:
 
     def scores(self, series: Series) -> tuple[FloatArray, FloatArray]:
         z = series.unpredicted(self.coefficients)
-        settled, change = kernels.scores(
+        settled = np.zeros((len(z), self.n_states))
+        change = np.full((len(z), self.n_states, self.n_states), -np.inf)
+        kernels.score(
             z,
             series.offsets,
             self.level,
@@ -107,13 +109,16 @@ class Fit:
             self.dof,
             self.structure.dwell,
             self.structure.recalled,
+            settled,
+            change,
         )
         return settled, change
 
     def path(self, series: Series) -> IntArray:
         """(T,): the most probable path."""
         settled, change = self.scores(series)
-        path: IntArray = kernels.decode(settled, change, series.offsets, *self.logs(), self.structure.dwell)
+        path = np.empty(len(settled), np.int64)
+        kernels.decode(settled, change, series.offsets, *self.logs(), self.structure.dwell, path)
         return path
 
 
@@ -130,7 +135,7 @@ def start(series: Series, structure: Structure, path: IntArray, n_states: int) -
         coefficients,
         8.0,
         np.full(n_states, 1 / n_states),
-        np.full(n_states, EXIT),
+        np.full(n_states, EXIT if structure.dwell > 1 else SOON),
         uniform(n_states),
     )
 
@@ -144,7 +149,8 @@ def improve(series: Series, fit: Fit, iterations: int, tolerance: float = 0.1) -
     before = -np.inf
     for i in range(iterations + 1):
         settled, change = fit.scores(series)
-        total, weight, moves = kernels.smooth(settled, change, series.offsets, *fit.logs(), fit.structure.dwell)
+        weight, moves = np.zeros_like(settled), np.zeros_like(change)
+        total = kernels.smooth(settled, change, series.offsets, *fit.logs(), fit.structure.dwell, weight, moves)
         done = i == iterations or (i > 3 and total - before < tolerance)
         if done:
             return _with_counts(fit, total, weight, moves)
@@ -160,24 +166,18 @@ def _with_counts(fit: Fit, total: float, weight: FloatArray, moves: FloatArray) 
 
 
 def _maximise(series: Series, fit: Fit, weight: FloatArray, moves: FloatArray) -> Fit:
-    stays, counts = weight.sum(axis=0), moves.sum(axis=0)
-    initial = weight[series.offsets[:-1]].sum(axis=0) + 0.1
-    left = counts.sum(axis=1)
-    chance = (left + 0.1) / (stays + left + 1.0)
-    n = fit.n_states
-    jump = counts + 0.1 * uniform(n)
-    if n > 1:
-        jump /= jump.sum(axis=1, keepdims=True)
+    initial, exit, jump = transitions(weight, moves, series.offsets)
     s = fit.structure
-    level, scale, coefficients, dof = kernels.maximise(
+    level, scale, coefficients = fit.level.copy(), fit.scale.copy(), fit.coefficients.copy()
+    dof = kernels.maximise(
         series.y,
         series.unpredicted(fit.coefficients),
         series.offsets,
         weight,
         moves,
-        fit.level,
-        fit.scale,
-        fit.coefficients,
+        level,
+        scale,
+        coefficients,
         fit.dof,
         s.dwell,
         s.recalled,
@@ -190,10 +190,21 @@ def _maximise(series: Series, fit: Fit, weight: FloatArray, moves: FloatArray) -
         scale=scale,
         coefficients=coefficients,
         dof=float(dof),
-        initial=initial / initial.sum(),
-        exit=chance,
+        initial=initial,
+        exit=exit,
         jump=jump,
     )
+
+
+def transitions(stays: FloatArray, moves: FloatArray, offsets: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Initial, exit and jump probabilities, given the weights of settled steps, (T, K), and of changes, (T, K, K)."""
+    n_states, counts = stays.shape[1], moves.sum(axis=0)
+    initial = stays[offsets[:-1]].sum(axis=0) + 0.1
+    left = counts.sum(axis=1)
+    jump = counts + 0.1 * uniform(n_states)
+    if n_states > 1:
+        jump /= jump.sum(axis=1, keepdims=True)
+    return initial / initial.sum(), (left + 0.1) / (stays.sum(axis=0) + left + 1.0), jump
 
 
 def merged(fit: Fit, first: int, second: int) -> Fit:

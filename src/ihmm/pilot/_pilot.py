@@ -7,17 +7,28 @@ import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.pilot._alternatives import predictability, without_hum
+from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
 from ihmm.pilot._fit import Fit, Series, improve, restructured
-from ihmm.pilot._search import CAREFUL, SEPARATION, criterion, noise, reduce, search
+from ihmm.pilot._search import CAREFUL, SEPARATION, SINGLE_STEPS, nearness, noise, plateaus, reduce, search
 
 SEARCHED = 5000  # steps of the part in which structures are compared
 PIECES = 5  # that this part consists of, if it is cut out of a long sequence
 CHUNK = 20_000  # steps decoded at a time
-DYNAMICS = 0.05  # nats per value by which the columns predict each other, if the dynamics are what matters
+DYNAMICS = 0.05  # nats per value by which switching dynamics have to be better than levels
+FEWER_DYNAMICS = 30.0  # nats in all, if there are fewer states than levels
+FEW_DYNAMICS = 3  # states; more of them must not be more than there would be levels
+ACROSS = 0.25  # nats per value by which the columns predict each other, if nothing else needs to be looked at
 HEAVY = 12.0  # degrees of freedom below which tails are heavy
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
 COARSE = 2.5  # standard deviations between the levels around which hum is looked for
 BRIEF = 0.04  # nats per step by which single-step visits have to be better
+DEPENDENCE = 10.0  # nats by which the state before predicts the next one, unless levels are far apart
+SMOOTH = 0.9  # sum of the coefficients from which a series is smooth: levels in it are a matter of the eye
+PLAIN_TO_SEE = (
+    "{} levels are plain to see: far apart, visited again and again, with hardly a value in between. Values on a level "
+    "follow each other smoothly, which is no reason for further levels, so their number is taken as given."
+)
+FAR = 3.0  # standard deviations between levels whose order does not matter
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +52,8 @@ class Pilot:
     level, noise, innovation
         (n_states, D): levels, standard deviations around them, and those of what the memory of the noise does not
         predict, in units of the data.
+    plain
+        Whether the levels are plain to see, and their number is not in question.
     reasons
         Sentences.
     """
@@ -56,6 +69,7 @@ class Pilot:
     level: FloatArray
     noise: FloatArray
     innovation: FloatArray
+    plain: bool
     reasons: tuple[str, ...]
 
     @property
@@ -70,12 +84,24 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     unit = np.nanstd(values, axis=0)
     unit = np.where(unit > 0, unit, 1.0)
     whole = Series((values - centre) / unit, np.asarray(offsets, np.int64))
-    part = _part(whole)
-    dynamics = _dynamics(part)
-    if dynamics is not None:
-        return _autoregressive(whole, unit, *dynamics)
-    fit, hum = _levels(part, np.random.default_rng(seed))
-    fit = _dwell(part, fit)
+    part, rng = _part(whole), np.random.default_rng(seed)
+    gain = _across(part)
+    if gain > ACROSS:
+        return _autoregressive(whole, unit, 1, [_columns_predict(gain)])
+    fit, best, hum = _levels(part, rng)
+    fit, best = _single_steps(part, fit, best, rng)
+    dynamics = _dynamics(part, rng)
+    gain = (dynamics.criterion - best) / part.y.size
+    least = DYNAMICS if dynamics.n_states >= fit.n_states else FEWER_DYNAMICS / part.y.size
+    switches = gain > least and dynamics.n_states <= max(fit.n_states, FEW_DYNAMICS)
+    smooth = fit.structure.order > 0 and (fit.n_states == 1 or fit.coefficients.sum(axis=0).min() > SMOOTH)
+    plain = plateaus(part, rng) if switches or smooth else None
+    if plain is not None and plain.n_states != fit.n_states:
+        fit, hum = plain, []
+    elif switches and plain is None:
+        return _autoregressive(whole, unit, dynamics.order, [_switch(dynamics, gain)])
+    chosen = fit is plain
+    fit = fit if chosen else _dwell(part, fit)
     path = _without_short(_decode(whole, fit), whole.offsets, fit.structure.dwell)
     used, path = np.unique(path, return_inverse=True)
     fit = _select(fit, used)
@@ -93,20 +119,41 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         centre + unit * fit.level,
         unit * spread,
         unit * fit.scale,
-        tuple(_reasons(fit, hum)),
+        chosen,
+        tuple([PLAIN_TO_SEE.format(fit.n_states)] if chosen else _reasons(fit, hum)),
     )
 
 
-def _levels(part: Series, rng: np.random.Generator) -> tuple[Fit, list[float]]:
-    """The best fit, and the periods of the hum if it is better with the hum taken out."""
-    fit = search(part, rng)
+def _levels(part: Series, rng: np.random.Generator) -> tuple[Fit, float, list[float]]:
+    """The best fit, its criterion, and the periods of the hum if it is better with the hum taken out."""
+    fit, best = search(part, rng)
     coarse = reduce(part, fit, COARSE)
     quiet, periods = without_hum(part, coarse.level[coarse.path(part)])
     if periods:
-        other = search(quiet, rng)
-        if criterion(other) - LINE * len(periods) * np.log(len(part.y)) > criterion(fit):
-            return other, periods
-    return fit, []
+        other, value = search(quiet, rng)
+        value -= LINE * len(periods) * np.log(len(part.y))
+        if value > best:
+            return other, value, periods
+    return fit, best, []
+
+
+def _single_steps(series: Series, fit: Fit, best: float, rng: np.random.Generator) -> tuple[Fit, float]:
+    """The fit and its criterion, or levels in white noise that may last a single step, if there are no others.
+
+    These have to be far apart, or to depend on the level before: otherwise they are one law that is not normal.
+    """
+    if fit.n_states > 1:
+        return fit, best
+    brief, value = search(series, rng, SINGLE_STEPS)
+    if brief.n_states == 1 or value - best < BRIEF * len(series.y):
+        return fit, best
+    assert brief.steps is not None
+    share = brief.steps / brief.steps.sum()
+    rows = np.diag(1 - brief.exit) + brief.exit[:, None] * brief.jump
+    dependence = brief.steps @ (rows * np.log(np.maximum(rows, 1e-300) / share)).sum(axis=1)
+    if dependence > DEPENDENCE or nearness(series, brief).min() > FAR:
+        return brief, value
+    return fit, best
 
 
 def _dwell(series: Series, fit: Fit) -> Fit:
@@ -163,26 +210,53 @@ def _select(fit: Fit, states: IntArray) -> Fit:
     return replace(fit, level=fit.level[states], scale=fit.scale[states])
 
 
-def _dynamics(series: Series) -> tuple[int, float] | None:
-    """The order of an autoregression across columns and its advantage, in nats per value, if that is large."""
+def _across(series: Series) -> float:
+    """Nats per value by which the columns predict each other's next values better than each its own."""
     if series.y.shape[1] == 1:
-        return None
+        return 0.0
     alone = max(predictability(series, order, across=False) for order in (1, 2, 4))
-    across = predictability(series, 1, across=True), predictability(series, 2, across=True)
-    gain = (max(across) - alone) / series.y.size
-    return (1, gain) if gain > DYNAMICS else None
+    across = max(predictability(series, order, across=True) for order in (1, 2))
+    return (across - alone) / series.y.size
 
 
-def _autoregressive(series: Series, unit: FloatArray, order: int, gain: float) -> Pilot:
-    columns = series.y.shape[1]
-    reason = (
+def _dynamics(series: Series, rng: np.random.Generator) -> Dynamics:
+    across = series.y.shape[1] > 1
+    found = [switching(series, order, rng, across=across) for order in ORDERS if order <= series.max_order]
+    nothing = Dynamics(0, -np.inf, np.zeros(len(series.y), np.int64))
+    return max(found, key=lambda one: one.criterion, default=nothing)
+
+
+def _autoregressive(series: Series, unit: FloatArray, order: int, reasons: list[str]) -> Pilot:
+    nothing = np.zeros((1, series.y.shape[1]))
+    path = np.zeros(len(series.y), np.int64)
+    return Pilot(
+        "autoregressive",
+        order,
+        False,
+        "own",
+        "normal",
+        1,
+        0 * unit,
+        path,
+        nothing,
+        nothing,
+        nothing,
+        False,
+        tuple(reasons),
+    )
+
+
+def _columns_predict(gain: float) -> str:
+    return (
         f"The columns predict each other's next values, by {gain:.2f} nats per value more than each its own: what the "
         "states have is dynamics, not levels."
     )
-    nothing = np.zeros((1, columns))
-    path = np.zeros(len(series.y), np.int64)
-    return Pilot(
-        "autoregressive", order, False, "own", "normal", 1, 0 * unit, path, nothing, nothing, nothing, (reason,)
+
+
+def _switch(dynamics: Dynamics, gain: float) -> str:
+    return (
+        f"How values follow each other changes between {dynamics.n_states} states, which explains the series better "
+        f"than levels do, by {gain:.2f} nats per value: what the states have is dynamics, not levels."
     )
 
 

@@ -1,6 +1,6 @@
 """The search for the structure and the number of states with the best penalised likelihood."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -12,6 +12,9 @@ FEW, MANY = 8, 16  # states a search starts from; the larger number if the small
 QUICK, CAREFUL = 8, 30  # iterations
 SEPARATION = 1.5  # standard deviations of the noise by which levels differ at least
 MARGIN = 3.0  # nats that a state, or a structure, has to gain beyond the penalty
+LASTING, LASTING_WEIGHT = 8, 2.6  # steps from which a state lasts: twice the spread then counts as 1.5 deviations
+PASSING, UNEQUAL, PASSING_WEIGHT = 5, 1.5, 0.6  # brief states of unequal spread have to be 2.5 deviations apart
+PLATEAUS, PLAIN, PLAIN_SHARE, PLAIN_VISITS, MAX_BETWEEN = 4, 4.5, 0.05, 3.5, 0.08  # see `plateaus`
 VISITS, STEPS = 2.5, 25  # a state has this many visits or this many steps
 BASE = Structure(order=2, sharp=False, shared=False)
 STRUCTURES = tuple(
@@ -19,13 +22,14 @@ STRUCTURES = tuple(
     for shared in (True, False)
     for order, sharp in ((0, True), (1, True), (2, True), (1, False), (2, False), (4, False))
 )
+SINGLE_STEPS = Structure(0, 1, shared=True), Structure(0, 1, shared=False)
 
 
-def search(series: Series, rng: np.random.Generator) -> Fit:
-    """The best fit over structures and numbers of states."""
+def search(series: Series, rng: np.random.Generator, structures: Sequence[Structure] = STRUCTURES) -> tuple[Fit, float]:
+    """The best fit over structures and numbers of states, and its criterion before similar states were merged."""
     paths: dict[int, IntArray] = {}
-    structures = [structure for structure in STRUCTURES if structure.order <= series.max_order]
-    structure, tried = BASE if BASE in structures else Structure(shared=False), []
+    structures = [structure for structure in structures if structure.order <= series.max_order]
+    structure, tried = BASE if BASE in structures else structures[-1], []
     found = None
     for _ in range(3):
         found = _best_number(series, structure, rng, paths)
@@ -38,7 +42,30 @@ def search(series: Series, rng: np.random.Generator) -> Fit:
             break
         structure = best.structure
     assert found is not None
-    return reduce(series, improve(series, found, CAREFUL))
+    found = improve(series, found, CAREFUL)
+    return reduce(series, found), criterion(found)
+
+
+def plateaus(series: Series, rng: np.random.Generator) -> Fit | None:
+    """Levels that are plain to see, if there are any: far apart, visited again and again, with hardly a value between.
+
+    Smooth series have them, where a long memory of the noise explains each value better than levels in white noise do.
+    """
+    path = _clusters(series, PLATEAUS, rng, lasting=True)
+    fit = improve(series, start(series, Structure(0, 2, shared=False), path, int(path.max()) + 1), CAREFUL)
+    fit = reduce(series, fit, PLAIN)
+    assert fit.steps is not None
+    assert fit.visits is not None
+    share, visit = fit.steps / fit.steps.sum(), fit.steps / np.maximum(fit.visits, 1.0)
+    seen = fit.n_states > 1 and share.min() > PLAIN_SHARE and visit.min() > LASTING and fit.visits.sum() > PLAIN_VISITS
+    return fit if seen and _between(series.y, fit.level) < MAX_BETWEEN else None
+
+
+def _between(y: FloatArray, level: FloatArray) -> float:
+    """Share of the values in the middle third of the way between the two levels they are closest to."""
+    distance = np.sqrt(np.square(y[:, None] - level).sum(axis=2))
+    distance = np.sort(distance[np.isfinite(distance[:, 0])], axis=1)
+    return float(np.mean(distance[:, 0] > 0.5 * distance[:, 1]))
 
 
 def criterion(fit: Fit) -> float:
@@ -56,7 +83,8 @@ def criterion(fit: Fit) -> float:
 def _best_number(series: Series, structure: Structure, rng: np.random.Generator, paths: dict[int, IntArray]) -> Fit:
     for n_states in (FEW, MANY):
         if n_states not in paths:
-            paths[n_states] = _clusters(series, min(n_states, len(series.y) // FEWEST_STEPS + 1), rng)
+            most = min(n_states, len(series.y) // FEWEST_STEPS + 1)
+            paths[n_states] = _clusters(series, most, rng, lasting=structure.dwell > 1)
         path = paths[n_states]
         fit = improve(
             series, start(series, structure, path, int(path.max()) + 1), QUICK if n_states > FEW else 2 * QUICK
@@ -129,16 +157,25 @@ def nearness(series: Series, fit: Fit) -> FloatArray:
 
     For states of equal spread, the difference of their levels in units of it. In general the same function of the
     overlap (Bhattacharyya coefficient) of two normal laws; differences in many columns count for less than their sum.
+    A difference in spread counts for more if both states last: a single value does not show it, a visit does. Brief
+    states of unequal spread need a clearer difference: they are more often one law that is not normal.
     """
+    assert fit.steps is not None
+    assert fit.visits is not None
     path = fit.path(series)
     columns = series.y.shape[1]
     spread = noise(series, fit, path)
+    visit = fit.steps / np.maximum(fit.visits, 1.0)
     out = np.full((fit.n_states, fit.n_states), np.inf)
     for a in range(fit.n_states):
         for b in range(a):
             mean = 0.5 * (spread[a] ** 2 + spread[b] ** 2)
-            square = (fit.level[a] - fit.level[b]) ** 2 / mean + 4 * np.log(mean / (spread[a] * spread[b]))
+            shorter = min(visit[a], visit[b])
+            weight = LASTING_WEIGHT if shorter >= LASTING else 1.0
+            square = (fit.level[a] - fit.level[b]) ** 2 / mean + 4 * weight * np.log(mean / (spread[a] * spread[b]))
+            unequal = np.max(np.abs(np.log(spread[a] / spread[b]))) > np.log(UNEQUAL)
             out[a, b] = np.sqrt(square.sum()) / columns**0.25
+            out[a, b] *= PASSING_WEIGHT if shorter <= PASSING and unequal else 1.0
     return out
 
 
@@ -160,13 +197,14 @@ def _robust_range(away: FloatArray) -> tuple[FloatArray, FloatArray]:
     return -middle, middle
 
 
-def _clusters(series: Series, n_states: int, rng: np.random.Generator, restarts: int = 3) -> IntArray:
-    """(T,): clusters of the values after a running median of three, by k-means."""
+def _clusters(series: Series, n_states: int, rng: np.random.Generator, *, lasting: bool, restarts: int = 3) -> IntArray:
+    """(T,): clusters of the values by k-means, after a running median of three if levels are `lasting`."""
     known = ~np.isnan(series.y)
     latest = np.maximum.accumulate(np.where(known, np.arange(len(known))[:, None], 0), axis=0)
     y = np.nan_to_num(np.take_along_axis(series.y, latest, axis=0))
     smooth = y.copy()
-    smooth[1:-1] = np.median(np.stack([y[:-2], y[1:-1], y[2:]]), axis=0)
+    if lasting:
+        smooth[1:-1] = np.median(np.stack([y[:-2], y[1:-1], y[2:]]), axis=0)
     for begin in series.offsets[1:-1]:
         smooth[begin - 1 : begin + 1] = y[begin - 1 : begin + 1]
     best, least = np.zeros(len(y), np.int64), np.inf
