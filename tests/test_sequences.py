@@ -1,14 +1,18 @@
 """Supported types of series, and missing values."""
 
+from collections import UserDict
+
 import numpy as np
 import pytest
 
 import ihmm
+from ihmm.arrays import as_array
 from ihmm.sequences import Sequences
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
 GAPPY = [1.0, np.nan, 3.0]
+TIMES = pandas.date_range("2024-01-01", periods=3, tz="UTC")
 
 SERIES = {
     "array": np.array(GAPPY),
@@ -70,17 +74,66 @@ def test_one_of_several_sequences_may_have_no_observed_values():
     assert data.log_marginal[:2].tolist() == [0, 0]
 
 
-def test_strings_are_refused():
-    with pytest.raises(TypeError, match="encode symbols as integers"):
-        Sequences.of(["a", "b"])
+SYMBOLS = {
+    "list": ["b", "a", None],
+    "array": np.array(["b", "a", "NA"]),
+    "objects": np.array(["b", "a", None], object),
+    "pandas": pandas.Series(["b", "a", None]),
+    "pandas strings": pandas.Series(["b", "a", None], dtype="string"),
+    "categories": pandas.Series(["b", "a", None], dtype="category"),
+    "pandas frame": pandas.DataFrame({"s": ["b", "a", None]}),
+    "polars": polars.Series(["b", "a", None]),
+}
+
+
+@pytest.mark.parametrize("kind", SYMBOLS)
+def test_texts_are_symbols_in_alphabetical_order(kind):
+    sequences = Sequences.of([SYMBOLS[kind], ["c", "a"]])
+    assert sequences.symbols == ("a", "b", "c")
+    assert sequences.values.tolist() == [1, 0, 1, 2, 0]
+    assert sequences.missing.tolist() == [False, False, True, False, False]
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pandas.Series, polars.Series])
+@pytest.mark.parametrize("texts", [["1.5", "-2", "3e1"], ["1,5", "-2,0", "30"]], ids=["points", "commas"])
+def test_texts_that_are_numbers_are_numbers(kind, texts):
+    assert Sequences.of(kind(texts)).values.tolist() == [1.5, -2, 30]
+
+
+def test_texts_that_are_neither_are_refused():
+    with pytest.raises(TypeError, match="sequence 0 must contain numbers or symbols, not both: 'b' at t = 1"):
+        Sequences.of(["1", "b"])
     with pytest.raises(TypeError, match="must contain numbers"):
         Sequences.of(np.array([1, "b"], object))
+    with pytest.raises(ValueError, match=r"'1,234' could be 1.234 or 1234; convert it to numbers"):
+        Sequences.of(["1,234", "5,678"])
+    with pytest.raises(ValueError, match="'c' at t = 1 is not one of the symbols a, b"):
+        Sequences.of(["a", "c"], symbols=("a", "b"))
+    with pytest.raises(TypeError, match=r"holds texts \(a, b\), but Normal expects numbers; use ihmm.Categorical"):
+        ihmm.Model(ihmm.Normal()).observe(["a", "b"])
+
+
+def test_a_row_instead_of_a_column_is_recognised():
+    with pytest.raises(ValueError, match=r"its shape is \(1, 500\).* if the 500 values are steps, transpose it: y.T"):
+        Sequences.of(np.zeros((1, 500)))
+
+
+def test_a_cube_is_several_series():
+    cube = np.arange(24.0).reshape(2, 4, 3)
+    assert Sequences.of(cube).lengths.tolist() == [4, 4]
+    np.testing.assert_array_equal(Sequences.of(cube).values, cube.reshape(8, 3))
+
+
+@pytest.mark.parametrize("library", [pandas.DataFrame, polars.DataFrame])
+def test_a_column_of_dates_is_the_time(library):
+    frame = library({"when": TIMES.to_pydatetime().tolist(), "x": [1.0, 2.0, 3.0]})
+    with pytest.warns(UserWarning, match="column when is the time of each row"):
+        sequences = Sequences.of(frame)
+    assert sequences.values.tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(sequences.clock.dates(), TIMES.tz_localize(None))
 
 
 # Containers that used to lose something on the way in
-
-
-TIMES = pandas.date_range("2024-01-01", periods=3, tz="UTC")
 
 
 @pytest.mark.parametrize(
@@ -89,19 +142,22 @@ TIMES = pandas.date_range("2024-01-01", periods=3, tz="UTC")
         pandas.Series(TIMES),
         pandas.Series(TIMES.tz_localize(None)),
         pandas.Series(TIMES - TIMES[0]),
-        pandas.DataFrame({"when": TIMES, "x": [1.0, 2.0, 3.0]}),
-        pandas.Series(["1", "2", "3"], dtype=object),
-        pandas.Series(["1", "2", "3"], dtype="string"),
-        polars.DataFrame({"when": TIMES.to_pydatetime().tolist(), "x": [1.0, 2.0, 3.0]}),
+        pandas.DataFrame({"when": TIMES}),
+        np.array(["1.0", UserDict()], object),
         np.array([1j, 2j, 3j]),
         np.ma.array([1 + 1j, 2, 3], mask=[False, False, True]),
         np.array([1j, 2, 3], object),
     ],
     ids=lambda y: f"{type(y).__module__}.{type(y).__name__}",
 )
-def test_dates_texts_and_complex_numbers_are_not_taken_for_numbers(y):
+def test_dates_and_complex_numbers_are_not_taken_for_numbers(y):
     with pytest.raises(TypeError, match="must contain numbers"):
         Sequences.of(y)
+
+
+def test_dates_beside_a_column_of_another_type_stay_dates():
+    frame = polars.DataFrame({"when": TIMES.tz_localize(None).to_pydatetime().tolist(), "x": [None] * 3})
+    assert as_array(frame).dtype.kind == "M"
 
 
 def test_the_mask_of_rows_is_kept():

@@ -1,12 +1,13 @@
 """Reading series from files; errors are one line and name the file, line and column."""
 
+import re
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ihmm.tables import TableError, read
+from ihmm.tables import Layout, TableError, read
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_empty_lines_between_rows_are_ignored(write):
     ids=["tsv", "semicolon", "tab", "spaces", "bom and crlf", "quotes", "delimiter at the end"],
 )
 def test_dialects(write, name, delimiter, text):
-    assert column(read([write(text, name)], ["x"], delimiter=delimiter)) == [1, 2]
+    assert column(read([write(text, name)], ["x"], layout=Layout(delimiter))) == [1, 2]
 
 
 def test_arrays(write, tmp_path):
@@ -130,6 +131,121 @@ def test_default_column_names_of_pandas_are_a_header(write, index):
     write("")
     pd.DataFrame([[1.5, 2.5], [3.5, 4.5]]).to_csv("frame.csv", index=index)
     assert column(read(["frame.csv"], ["1"])) == [2.5, 4.5]
+
+
+# Files as they are: each is read as columns t and x with the values 0, 1, 2 and 1.5, −2, 3
+
+ODDITIES = {
+    "semicolons": ("t;x\n0;1.5\n1;-2\n2;3\n", {}, "cells are separated by semicolons"),
+    "tabs": ("t\tx\n0\t1.5\n1\t-2\n2\t3\n", {}, "cells are separated by tabs"),
+    "spaces": ("t x\n0 1.5\n1   -2\n2 3\n", {}, "cells are separated by spaces"),
+    "decimal commas": ("t;x\n0;1,5\n1;-2,0\n2;3\n", {}, "cells are separated by semicolons"),
+    "quoted decimal commas": ('t,x\n"0","1,5"\n"1","-2,0"\n"2","3"\n', {}, None),
+    "decimal commas as said": ("t;x\n0;1,500\n1;-2,000\n2;3,000\n", {"decimal": ","}, "semicolons"),
+    "thousands": ("t;x\n0;1.500,0e-3\n1;-2,0\n2;3\n", {"decimal": ","}, "semicolons"),
+    "minus signs": ("t,x\n0,1.5\n1,−2\n2,3\n", {}, None),
+    "comments": ("# made by a machine\nt,x\n0,1.5\n# a pause, see the notes\n1,-2\n2,3\n", {}, "2 lines of comments"),
+    "names in a comment": ("# t x\n0 1.5\n1 -2\n2 3\n", {}, r"names of columns are in a comment \(t, x\)"),
+    "units": ("t,x\ns,pA\n0,1.5\n1,-2\n2,3\n", {}, r"the line after the header has the units \(s, pA\)"),
+    "lines above": ("Acme 3000\nvoltage, 5, mV\n\nt,x\n0,1.5\n1,-2\n2,3\n", {"skip_rows": 3}, None),
+    "Excel": ('\ufeff"t";"x"\r\n"0";"1,5"\r\n"1";"-2"\r\n"2";"3"\r\n', {}, "semicolons"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "options", "note"), ODDITIES.values(), ids=ODDITIES)
+def test_files_as_they_are(write, content, options, note):
+    table = read([write(content)], ["t", "x"], layout=Layout(**options))
+    np.testing.assert_array_equal(table.values, [[0, 1.5], [1, -2], [2, 3]])
+    assert table.columns == ["t", "x"]
+    assert re.search(note, " ".join(table.notes)) if note else table.notes == ()
+
+
+def test_one_column_of_decimal_commas(write):
+    assert column(read([write("x\n1,5\n2,25\n3,0\n")])) == [1.5, 2.25, 3]
+
+
+@pytest.mark.parametrize(("decimal", "values"), [(",", [1.234, 2.5]), (".", [1234, 2500])])
+def test_numbers_that_can_be_read_in_two_ways_are_not_guessed(write, decimal, values):
+    file = write("t;x\n0;1,234\n1;2,500\n")
+    with pytest.raises(TableError, match=r"'1,234' could be 1.234 or 1234 in column x; choose with --decimal"):
+        read([file], ["x"])
+    assert column(read([file], ["x"], layout=Layout(decimal=decimal))) == values
+
+
+def test_marked_values_are_missing(write):
+    layout = Layout(na=("-9999", "bad"))
+    assert column(read([write("t,x\n0,1\n1,-9999.0\n2,bad\n")], ["x"], layout=layout)) == [1, None, None]
+    assert read([write("s\nA\nbad\nB\n")], layout=layout).symbols == ("A", "B")
+
+
+def test_a_hash_may_be_a_symbol_or_part_of_one(write):
+    assert read([write("A\n#\nA\nB#\n")]).symbols == ("#", "A", "B#")
+
+
+# Time
+
+TEN = np.arange(10)
+
+
+def lines(header, times):
+    return "\n".join([header, *(f"{time},{i % 3}.5" for i, time in enumerate(times)), ""])
+
+
+def test_a_clock_is_recognised_and_left_out(write):
+    table = read([write(lines("n,x", TEN + 1))])
+    assert table.columns == ["x"]
+    assert table.clock is None
+    assert table.notes == ("Column n rises steadily, like a clock or a row number: it is left out (--time n uses it).",)
+    assert read([write(lines("n,x", TEN + 1))], ["n"]).columns == ["n"]
+    assert read([write(lines("n,x", TEN + 1))], ["*"]).columns == ["x"]
+
+
+def test_a_clock_with_a_unit_is_the_time(write):
+    for header, options in (("time (ms),x", {}), ("t,x", {"time": "t"}), ("t,x\nms,pA", {"columns": ["x"]})):
+        table = read([write(lines(header, TEN / 2))], **options)
+        assert table.columns == ["x"]
+        assert table.clock.step == pytest.approx(0.5 if options == {"time": "t"} else 5e-4)
+    note = "Column t is taken to be in seconds; if it is not, write the unit in its name, as in 'time (ms)'."
+    assert note in read([write(lines("t,x", TEN))], time="t").notes
+
+
+def test_each_series_has_its_own_times(write):
+    table = read([write("id,t_s,x\n" + "\n".join(f"{i},{n + i},{n % 2}" for n in range(9) for i in (1, 2)))], by="id")
+    np.testing.assert_array_equal(table.clock.times, [*(TEN[:9] + 1), *(TEN[:9] + 2)])
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%d.%m.%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%Y/%m/%d %H:%M"]
+)
+def test_dates_are_the_time(write, form):
+    when = pd.date_range("2024-02-25 12:00", periods=10, freq="h")
+    clock = read([write(lines("when,x", when.strftime(form)))]).clock
+    np.testing.assert_array_equal(clock.dates(), when)
+
+
+def test_times_of_day_are_the_time(write):
+    table = read([write(lines("when,x", [f"12:59:5{i}.25" for i in TEN]))], time="when")
+    assert table.clock.step == pytest.approx(1.0)
+
+
+BAD_TIMES = {
+    "two readings": ([f"0{i + 1}/02/2024" for i in range(9)], "can be read as %d/%m/%Y or %m/%d/%Y in column when"),
+    "falls": (["3", "2", "4"], "trace.csv: times must rise, but 2.0 in row 2 is before 3.0 in row 1"),
+    "missing": (["1", "", "3"], "trace.csv: the time of row 2 is missing"),
+    "missing date": (["2024-01-01", "", "2024-01-03"], "trace.csv, line 3: column when is empty"),
+    "text": (["noon", "evening", "night"], "trace.csv, line 2: 'noon' in column when is not a number"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("times", "message"), BAD_TIMES.values(), ids=BAD_TIMES)
+def test_times_that_cannot_be_read_are_errors(write, times, message):
+    with pytest.raises(TableError, match=re.escape(message)):
+        read([write(lines("when,x", times))], time="when")
+
+
+def test_dates_among_the_data_are_an_error_that_says_what_to_do(write):
+    with pytest.raises(TableError, match=r"'2024-01-01' in column when is not a number; .* use --time when"):
+        read([write("when,x\n2024-01-01,1\n2024-01-02,2\n")], ["when", "x"])
 
 
 # Symbols
@@ -180,27 +296,27 @@ INVALID = {
     "text after blank lines": ("t,x\n\n0,1\n\n1,?\n", {"columns": ["x"]}, "trace.csv, line 5: '?' in column x"),
     "text in a count": ("x\nA\nB\n", {"emission": "poisson"}, "trace.csv, line 2: 'A' in column x is not a number"),
     "text everywhere": (BIG, {}, "trace.csv, line 2: 'word 0' in column x is not a number"),
-    "decimal comma": ("t;x\n0;1,5\n", {"columns": ["x"], "delimiter": ";"}, "use a decimal point instead of a comma"),
     "unknown column": ("t,x\n0,1\n", {"columns": ["y"]}, "trace.csv has no column y; its columns are t, x"),
     "id only": ("cell\n1\n2\n", {"by": "cell"}, "trace.csv has no column other than cell"),
     "id pattern": ("cell,x\n1,1\n", {"columns": ["c*"], "by": "cell"}, "trace.csv has no column c*; its columns are x"),
+    "wrong id of many rows": (
+        "x\n" + "1\n" * 20,
+        {"by": "cell"},
+        "trace.csv has no column cell; its columns are x",
+    ),
     "wrong id": ("t,x\n0,1\n", {"columns": ["x"], "by": "cell"}, "trace.csv has no column cell; its columns are t, x"),
     "which column": ("t,x\n0,1\n", {}, "trace.csv has the columns t, x; choose with --column"),
     "same name": ("x,x\n0,1\n", {"columns": ["x"]}, "trace.csv has 2 columns named x; column names must differ"),
     "long row": ("t,x\n0,1\n1,2,3\n", {"columns": ["x"]}, "trace.csv, line 3 has 3 cells, but the first line has 2"),
     "short row": ("t,x\n0,1\n1\n2,3\n", {"columns": ["t"]}, "trace.csv, line 3 has 1 cell, but the first line has 2"),
     "long rows": ("t,x\n0,1,2\n1,2,3\n", {"columns": ["x"]}, "trace.csv, line 2 has 3 cells, but the first line has 2"),
-    "semicolons": ("t;x\n0;1\n1;2\n", {}, "trace.csv has only one column with delimiter ','; try --delimiter ';'"),
-    "commas": ("t;x\n0;1,5\n1;2,5\n", {}, "trace.csv has only one column with delimiter ','; try --delimiter ';'"),
-    "tabs": ("t\tx\n0\t1\n1\t2\n", {}, "trace.csv has only one column with delimiter ','; try --delimiter tab"),
-    "spaces": ("0 1\n1 2\n", {}, "trace.csv has only one column with delimiter ','; try --delimiter space"),
-    "delimiter": ("t,x\n0,1\n", {"delimiter": "::"}, "delimiter must be one character, 'tab' or 'space', got '::'"),
+    "delimiter": ("t,x\n0,1\n", {"layout": Layout("::")}, "delimiter must be one character, 'tab' or 'space', got"),
     "binary": (b"\x7fELF\0\1\2", {}, "trace.csv is a binary file of unknown format; expected CSV, TSV, NPY or Parquet"),
     "latin-1": ("t,Stärke\n0,1\n".encode("latin-1"), {}, "trace.csv is not UTF-8 text (line 1)"),
     "latin-1 below": ("x\n0\né\n".encode("latin-1"), {}, "trace.csv is not UTF-8 text (line 3)"),
     "utf-16": ("t,x\n0,1\n".encode("utf-16"), {}, "trace.csv is UTF-16 text; save it as UTF-8"),
     "open quote": ('x\n1\n"2\n3\n', {}, "trace.csv cannot be read as a table: "),
-    "infinite with a space": ("0\ninf ", {"delimiter": "tab"}, "trace.csv, line 2: infinite value in column 1"),
+    "infinite with a space": ("0\ninf ", {"layout": Layout("tab")}, "trace.csv, line 2: infinite value in column 1"),
     "name of two lines": ('"a\nb",c\n1,2\n', {"columns": ["x"]}, "trace.csv has no column x; its columns are a b, c"),
     "infinite": ("t,x\n0,1\n1,-inf\n", {"columns": ["x"]}, "trace.csv, line 3: infinite value in column x"),
     "no values": ("t,x\n0,\n1,NA\n", {"columns": ["x"]}, "all values of x in trace.csv are missing"),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm.clock import Clock
 from ihmm.emissions._conjugate import Conjugate
 from ihmm.workers import Threads, Workers
 
@@ -20,6 +21,8 @@ class Data(NamedTuple):
     conjugate: Conjugate | None = None  # φ integrated out, if the emission and these data allow it
     workers: Workers = Threads()  # who resamples the sequences; no result depends on it
     columns: tuple[str, ...] | None = None  # names of several columns, if they have names
+    symbols: tuple[str, ...] | None = None  # what integers stand for, if the series were texts
+    clock: Clock | None = None  # times of the steps, if they are known
     first: int = 0  # number of the first time step in the whole data, for messages
 
     @property

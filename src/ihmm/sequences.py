@@ -1,14 +1,16 @@
 """Conversion of user input to one concatenated array and the lengths of its sequences, with validation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from numbers import Real
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ihmm._typing import Array, BoolArray, IntArray
+from ihmm.arrays import as_array
+from ihmm.clock import Clock, index_clock
+from ihmm.symbols import encode
+from ihmm.time_columns import take_dates
 
 
 @dataclass(frozen=True)
@@ -17,23 +19,39 @@ class Sequences:
 
     `missing` marks the steps at which all values were NaN, or is None if there are none. In `values`, these steps have
     a placeholder, the values of another step. `columns` has the names of several columns if they
-    have names.
+    have names. `clock` has the times of the steps if they are known. If the series were texts, i in
+    `values` stands for ``symbols[i]``.
     """
 
     values: Array
     lengths: IntArray
     missing: BoolArray | None = None
     columns: tuple[str, ...] | None = None
+    clock: Clock | None = None
+    symbols: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, y: Any, *, shortest: int = 2, columns: Sequence[str] | None = None) -> "Sequences":
+    def of(
+        cls,
+        y: Any,
+        *,
+        shortest: int = 2,
+        columns: Sequence[str] | None = None,
+        clock: Clock | None = None,
+        symbols: Sequence[str] | None = None,
+    ) -> "Sequences":
         """Convert one series, (T,) or (T, D), or a list of series, each with at least `shortest` steps.
 
-        Columns of data frames are matched by name: to `columns` if given, else to the first of them.
+        Columns of data frames are matched by name: to `columns` if given, else to the first of them. Without a `clock`,
+        times are those of a column of dates or of the index of pandas, if there are any. Texts are numbers, or
+        `symbols`, by default those that occur in alphabetical order.
         """
         if isinstance(y, Sequences):
-            return y
-        parts, names = match_columns(_parts(y), columns)
+            return y if clock is None else replace(y, clock=clock)
+        parts, dates = take_dates(_parts(y))
+        clock = clock or dates or index_clock(parts)
+        parts, names = match_columns(parts, columns)
+        parts, letters = encode(parts, symbols)
         series = [_as_series(part, i, shortest) for i, part in enumerate(parts)]
         if not series:
             raise ValueError("expected a series or a list of series, got an empty list")
@@ -42,7 +60,8 @@ class Sequences:
             found = ", ".join(f"sequence {i} has {_describe_shape(part)}" for i, part in enumerate(series[:5]))
             raise ValueError(f"all sequences must have the same number of columns: {found}")
         values = np.concatenate(series)
-        return cls(values, np.array([len(part) for part in series], dtype=np.int64), _fill_missing(values), names)
+        lengths = np.array([len(part) for part in series], dtype=np.int64)
+        return cls(values, lengths, _fill_missing(values), names, clock, letters)
 
     @property
     def offsets(self) -> IntArray:
@@ -51,9 +70,11 @@ class Sequences:
 
 
 def _parts(y: Any) -> Sequence[Any]:
-    """A list that contains series is several sequences; anything else is one."""
+    """A list that contains series is several sequences, and so is a 3-D array; anything else is one."""
     if isinstance(y, (list, tuple)) and any(np.ndim(part) > 0 for part in y):
         return y
+    if isinstance(y, np.ndarray) and y.ndim == 3:
+        return list(y)
     return [y]
 
 
@@ -106,63 +127,20 @@ def _as_series(part: Any, index: int, shortest: int) -> Array:
     except ValueError as error:
         raise ValueError(f"{name} is not an array of shape (T,) or (T, D): {error}") from error
     if values.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must contain numbers, got dtype {values.dtype}; encode symbols as integers 0, 1, 2, …")
+        hint = "; times can be the index of a pandas Series" if values.dtype.kind in "mM" else ""
+        raise TypeError(f"{name} must contain numbers, or texts alone, got dtype {values.dtype}{hint}")
     if values.ndim not in (1, 2):
         raise ValueError(f"{name} must have shape (T,) or (T, D), got {values.shape}; pass several series as a list")
     if len(values) < shortest:
+        is_row = values.ndim == 2 and len(values) == 1 and values.shape[1] > 1
+        hint = f"if the {values.shape[1]} values are steps, transpose it: y.T" if is_row else "remove shorter ones"
         raise ValueError(
-            f"{name} has {len(values)} step(s) (n_samples = {len(values)}); "
-            f"a series needs at least {shortest}; remove shorter ones"
+            f"{name} has {len(values)} step(s) (n_samples = {len(values)}), as its shape is {values.shape}; "
+            f"a series needs at least {shortest}; {hint}"
         )
     if values.ndim == 2 and values.shape[1] == 0:
         raise ValueError(f"{name} has no columns (shape {values.shape})")
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-
-
-def as_array(part: Any) -> Array:
-    """Convert an array, a list, or a pandas or polars series or data frame; masked values, None and NA become NaN.
-
-    Numbers are int64 or float64, contiguous by row, so that compiled code sees one layout. What is not a number keeps a
-    type that the caller refuses.
-    """
-    values = np.ma.getdata(part) if isinstance(part, np.ma.MaskedArray) else np.asarray(part)
-    if values.dtype == object:
-        values = _from_objects(values)
-    if _is_polars_with_dates(part):
-        return values.astype("datetime64[ns]")
-    if values.dtype.kind not in "biuf":
-        return values
-    is_whole = values.dtype.kind in "biu" and not (values.dtype == np.uint64 and values.max(initial=0) > MAX_INTEGER)
-    mask = np.ma.getmask(part)
-    if not mask.any():
-        return np.asarray(values, np.int64 if is_whole else np.float64, order="C")
-    values = np.array(values, np.float64, order="C")
-    values[mask] = np.nan
-    return values
-
-
-MAX_INTEGER = 2**63 - 1
-
-
-def _from_objects(values: Array) -> Array:
-    """Numbers from Python objects, NaN for None and NA; unchanged if there is anything else."""
-    numbers = [np.nan if _is_missing(value) else value for value in values.flat]
-    if not all(isinstance(value, (Real, Decimal, np.bool_)) for value in numbers):
-        return values.astype(str) if any(isinstance(value, str) for value in numbers) else values
-    try:
-        return np.array([float(value) for value in numbers]).reshape(values.shape)
-    except OverflowError:
-        return values
-
-
-def _is_polars_with_dates(part: Any) -> bool:
-    """Whether a polars data frame has dates or times, which it would convert to numbers."""
-    dtypes = getattr(part, "dtypes", None)
-    return isinstance(dtypes, list) and any(dtype.is_temporal() for dtype in dtypes)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value is np.ma.masked or type(value).__name__ == "NAType"  # of pandas
 
 
 def _describe_shape(part: Array) -> str:

@@ -8,26 +8,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ihmm._typing import Array
-from ihmm.sequences import as_array
-from ihmm.tables._source import Source, TableError, is_number, is_number_with_comma, joined
+from ihmm.arrays import as_array
+from ihmm.tables._source import Source, TableError, joined
+from ihmm.texts import AmbiguousError, NotANumberError, is_number, is_number_with_comma, parse_numbers, parse_times
 
 if TYPE_CHECKING:
     import pandas
 
 
-def choose_columns(source: Source, columns: Sequence[str], by: str | None) -> list[str]:
-    """Names of the columns to read, without the id column `by`."""
+def choose_columns(
+    source: Source, columns: Sequence[str], reserved: Sequence[str], clocks: Sequence[str] = ()
+) -> list[str]:
+    """Names of the columns to read, without the `reserved` ones: the id and the time.
+
+    The `clocks`, columns that rise steadily, are read only if they are named.
+    """
     available = list(source.frame.columns)
-    if by is not None and by not in available:
-        raise TableError(f"{source.path} has no column {by}; its columns are {joined(available)}")
-    others = [name for name in available if name != by]
+    for name in reserved:
+        if name not in available:
+            raise TableError(f"{source.path} has no column {name}; its columns are {joined(available)}")
+    others = [name for name in available if name not in reserved]
     if not others:
-        raise TableError(f"{source.path} has no column other than {by}")
+        raise TableError(f"{source.path} has no column other than {joined(reserved)}")
     if columns:
         chosen = dict.fromkeys(name for pattern in columns for name in _matching(source.path, others, pattern))
-        return list(chosen)
+        return [name for name in chosen if name in columns or name not in clocks]
+    others = [name for name in others if name not in clocks]
     if len(others) != 1 and source.path.suffix.lower() != ".npy":
-        raise TableError(f"{source.path} has the columns {joined(available)}; choose with --column")
+        raise TableError(
+            f"{source.path} has the columns {joined(available)}; choose with --column{_comma_hint(source)}"
+        )
     return others
 
 
@@ -38,14 +48,21 @@ def _matching(path: Path, available: list[str], pattern: str) -> list[str]:
     return found
 
 
+def _comma_hint(source: Source) -> str:
+    """Two columns of whole numbers without a header may be one column of numbers with decimal commas."""
+    frame = source.frame
+    integers = source.delimiter == "," and source.skipped == 0 and frame.shape[1] == 2
+    is_hint = integers and all(values.dtype.kind in "iu" for _, values in frame.items())
+    return ", or with --delimiter ';' if the commas are decimal commas" if is_hint else ""
+
+
 def numeric_values(source: Source, columns: list[str]) -> Array:
     """Columns as numbers, (T, D), with NaN for missing values."""
     arrays = []
     for name in columns:
         values = source.frame[name]
-        if not is_numeric(values):
-            values = _parse_numbers(source, name)
-        array = as_array(values)
+        array = as_array(values if is_numeric(values) else _parse_column(source, name))
+        array = _without(array, source.layout.na)
         infinite = np.flatnonzero(np.isinf(array))
         if len(infinite):
             place = source.place(infinite[0])
@@ -54,24 +71,40 @@ def numeric_values(source: Source, columns: list[str]) -> Array:
     return np.stack(arrays, axis=1)
 
 
+def _without(values: Array, markers: Sequence[str]) -> Array:
+    """Numbers with NaN in place of those that mark missing values."""
+    marked = np.isin(values, [float(marker) for marker in markers if is_number(marker)])
+    return np.where(marked, np.nan, values) if marked.any() else values
+
+
 def is_numeric(values: "pandas.Series") -> bool:
     from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
     return bool(is_numeric_dtype(values) and not is_bool_dtype(values) and not is_complex_dtype(values))
 
 
-def _parse_numbers(source: Source, column: str) -> "pandas.Series":
+def _parse_column(source: Source, column: str) -> Array:
     """Numbers of a column that pandas read as text; an error names the first cell that is not a number."""
     texts = text_values(source, column)
-    wrong = ((i, text) for i, text in enumerate(texts) if isinstance(text, str) and not is_number(text))
-    row, text = next(wrong, (-1, ""))
-    if row < 0:
-        return texts.astype(np.float64)
-    hint = "; use a decimal point instead of a comma" if is_number_with_comma(text) else ""
-    raise TableError(f"{source.place(row)}: {text!r} in column {column} is not a number{hint}")
+    try:
+        return parse_numbers(texts.tolist(), source.layout.decimal)
+    except NotANumberError as error:
+        text = texts.iloc[error.place]
+        hint = ""
+        if is_number_with_comma(text):
+            hint = "; some cells have a decimal comma and others a decimal point"
+        elif parse_times([text]) is not None:
+            hint = f"; if it is the time of a row, use --time {column}"
+        place = source.place(error.place)
+        raise TableError(f"{place}: {text!r} in column {column} is not a number{hint}") from error
+    except AmbiguousError as error:
+        raise TableError(
+            f"{source.path}: {error} in column {column}; choose with --decimal , or --decimal ."
+        ) from error
 
 
 def text_values(source: Source, column: str) -> "pandas.Series":
     """A column as strings; missing values stay missing."""
     values = source.frame[column]
-    return values.where(values.isna(), values.astype(str)).astype(object)
+    texts = values.where(values.isna(), values.astype(str)).astype(object)
+    return texts.where(~texts.isin(source.layout.na), np.nan) if source.layout.na else texts

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ihmm.tables._source import Source, TableError
-from ihmm.tables._text import open_text, parse_delimiter
+from ihmm.tables._source import Layout, Source, TableError
+from ihmm.tables._text import open_text
 
 
-def open_file(path: Path, delimiter: str | None, *, text: bool, by: str | None) -> Source:
+def open_file(path: Path, layout: Layout, *, text: bool, by: str | None) -> Source:
     """Open a file by its suffix. `text`: do not convert cells to numbers; `by`: a column of text."""
     if path.is_dir():
         raise TableError(f"{path} is a folder, not a file")
@@ -22,7 +22,7 @@ def open_file(path: Path, delimiter: str | None, *, text: bool, by: str | None) 
     readers = {".npy": _open_array, ".parquet": _open_parquet, ".pq": _open_parquet}
     try:
         reader = readers.get(path.suffix.lower())
-        source = reader(path) if reader else open_text(path, parse_delimiter(path, delimiter), text, by)
+        source = reader(path)._replace(layout=layout) if reader else open_text(path, layout, text, by)
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(source.frame) == 0:

@@ -6,7 +6,8 @@ import numpy as np
 
 from ihmm._typing import Array
 from ihmm.tables._columns import is_numeric, text_values
-from ihmm.tables._source import Source, TableError, is_number_with_comma, joined
+from ihmm.tables._source import Source, TableError, joined
+from ihmm.texts import is_number_with_comma
 
 MAX_SYMBOLS = 50  # text with more distinct values is not taken for symbols unless the emission is categorical
 
