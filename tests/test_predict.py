@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 import ihmm
-from ihmm import predict
+from ihmm import averages, predict
 from ihmm.emissions.normal_mean import NormalMeanPhi
 
 
@@ -50,11 +50,11 @@ def log_joint(hmm, log_density, path):
 def test_likelihood_of_fixed_finite_parameters_is_the_sum_over_all_paths(finite):
     y = np.array([0.3, 3.5, 4.1, -0.2])
     expected = []
-    for item in finite._labelled:
+    for item in finite.labelled_draws:
         hmm = predict.finite_hmm(finite.model, item)
         log_density = finite.model.emission.log_density(y, hmm.phi)
         expected.append(logsumexp([log_joint(hmm, log_density, path) for path in paths(4, 3)]))
-    by_draw = predict.log_likelihood(finite.model, finite.model.observe(y), finite._labelled)
+    by_draw = averages.log_likelihood(finite.model, finite.model.observe(y), finite.labelled_draws)
     np.testing.assert_allclose(by_draw[:, 0], expected, rtol=1e-10)
     np.testing.assert_allclose(finite.log_likelihood(y), logsumexp(expected) - np.log(3), rtol=1e-10)
 
@@ -64,7 +64,7 @@ def test_state_probabilities_are_those_of_all_paths(finite, causal):
     y = np.array([0.3, 3.5, 2.0, -0.2])
     n_labels = finite.summary().n_states
     expected = np.zeros((4, n_labels + 1))
-    for item in finite._labelled:
+    for item in finite.labelled_draws:
         hmm = predict.finite_hmm(finite.model, item)
         log_density = finite.model.emission.log_density(y, hmm.phi)
         for t in range(4):
@@ -78,7 +78,7 @@ def test_state_probabilities_are_those_of_all_paths(finite, causal):
 
 def test_decoded_paths_are_the_best_of_all_paths(finite):
     y = np.array([0.3, 3.5, 2.0, -0.2])
-    for item, found in zip(finite._labelled, finite.decode(y), strict=True):
+    for item, found in zip(finite.labelled_draws, finite.decode(y), strict=True):
         hmm = predict.finite_hmm(finite.model, item)
         log_density = finite.model.emission.log_density(y, hmm.phi)
         best = max(paths(4, 3), key=lambda path: log_joint(hmm, log_density, path))
@@ -97,16 +97,16 @@ def test_probabilities_of_all_possible_series_sum_to_one(symbols):
 def test_the_remaining_mass_hardly_matters(symbols, monkeypatch):
     """Breaking the sticks a hundred times further changes the likelihood by less than the draws differ."""
     y = [0, 1, 1, 0, 1, 0, 0, 0, 1]
-    coarse = predict.log_likelihood(symbols.model, symbols.model.observe(y), symbols._labelled)
+    coarse = averages.log_likelihood(symbols.model, symbols.model.observe(y), symbols.labelled_draws)
     monkeypatch.setattr(predict, "MAX_REMAINDER", 1e-4)
-    fine = predict.log_likelihood(symbols.model, symbols.model.observe(y), symbols._labelled)
-    n_fine = np.mean([len(predict.finite_hmm(symbols.model, item).initial) for item in symbols._labelled])
+    fine = averages.log_likelihood(symbols.model, symbols.model.observe(y), symbols.labelled_draws)
+    n_fine = np.mean([len(predict.finite_hmm(symbols.model, item).initial) for item in symbols.labelled_draws])
     assert n_fine > 10
     assert logsumexp(fine) - logsumexp(coarse) == pytest.approx(0, abs=0.05)
 
 
 def test_the_states_of_the_draw_come_first_and_keep_their_probabilities(symbols):
-    for item in symbols._labelled[:10]:
+    for item in symbols.labelled_draws[:10]:
         hmm, k = predict.finite_hmm(symbols.model, item), item.draw.n_states
         np.testing.assert_allclose(hmm.rows.sum(axis=1), 1)
         np.testing.assert_allclose(hmm.initial.sum(), 1)
@@ -180,7 +180,7 @@ def test_new_data_are_checked(four_state):
 
 def test_one_step_ahead_follows_the_rows_and_the_emission(finite):
     """Repeated forecasts of a single draw follow its transition matrix."""
-    item = finite._labelled[0]
+    item = finite.labelled_draws[0]
     hmm = predict.finite_hmm(finite.model, item)
     last = item.draw.states[-1]
     items = [item._replace(seed=(1, i)) for i in range(4000)]
@@ -337,16 +337,44 @@ def test_held_out_likelihood_is_within_half_a_percent_of_the_truth(name):
 @pytest.mark.parametrize("causal", [True, False])
 def test_draws_side_by_side_have_the_probabilities_and_likelihoods_of_draws_one_by_one(symbols, monkeypatch, causal):
     y, labels = [[0, 1, 1, 0, 1], [1, 0, 0]], symbols.summary().n_states
-    data, items = symbols.model.observe(y), symbols._labelled
+    data, items = symbols.model.observe(y), symbols.labelled_draws
 
     def found():
-        probabilities = predict.state_probabilities(symbols.model, data, items, labels, causal=causal)
-        return probabilities, predict.log_likelihood(symbols.model, data, items)
+        probabilities = averages.state_probabilities(symbols.model, data, items, labels, causal=causal)
+        return probabilities, averages.log_likelihood(symbols.model, data, items)
 
     together = found()
-    monkeypatch.setattr(predict, "MAX_STATES_IN_LANES", 6)  # some in lanes, some not
+    monkeypatch.setattr(averages, "MAX_STATES_IN_LANES", 6)  # some in lanes, some not
     mixed = found()
-    monkeypatch.setattr(predict, "MAX_STATES_IN_LANES", 0)
+    monkeypatch.setattr(averages, "MAX_STATES_IN_LANES", 0)
     for probabilities, log_likelihood in (together, mixed):
         np.testing.assert_allclose(probabilities, found()[0], atol=1e-12)
         np.testing.assert_allclose(log_likelihood, found()[1], rtol=1e-12)
+
+
+def test_as_many_draws_are_averaged_as_the_error_requires(four_state, monkeypatch):
+    recording, posterior = four_state
+    monkeypatch.setattr(averages, "DRAWS_PER_PART", 10)
+    used = []
+    exact = averages.probabilities_of
+    monkeypatch.setattr(
+        averages,
+        "probabilities_of",
+        lambda model, data, hmms, *rest, **how: used.append(len(hmms)) or exact(model, data, hmms, *rest, **how),
+    )
+    y = recording.y[:400]
+    everything = posterior.smooth(y, error=0)
+    assert sum(used) == 200
+    n_used = {}
+    for error in (0.1, 0.004, 1e-6):
+        used.clear()
+        found = posterior.smooth(y, error=error)
+        n_used[error] = sum(used)
+        assert np.abs(found - everything).max() < 4 * error
+        assert np.array_equal(found, posterior.smooth(y, error=error))
+    assert 40 <= n_used[0.1] < n_used[0.004] < n_used[1e-6] == 200, n_used
+
+
+def test_an_error_that_is_not_a_number_of_at_least_zero_is_refused(finite):
+    with pytest.raises(ValueError, match="error must be a standard error, or 0"):
+        finite.filter([0.0, 1.0], error=-0.1)

@@ -1,4 +1,4 @@
-"""Predictions from the draws: held-out likelihood, states of new sequences, forecasts and imputation.
+"""Predictions from single draws: a draw as a finite model, its likelihood and states, forecasts and imputation.
 
 Given a draw, the model still has infinitely many states. The stick is broken further until little mass is left in any
 row, and the new states get parameters from the prior. The remaining mass becomes one more state, whose observations
@@ -8,6 +8,7 @@ likelihoods are those of a proper model.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -23,14 +24,14 @@ from ihmm.emissions._angles import circular_mean, unwrap
 from ihmm.emissions._parameters import join, take
 from ihmm.emissions._protocol import Emission, complete, has_past, provides, sample_new
 from ihmm.kernels.forward_backward import filter_forward, most_probable_path, smooth, walk
+from ihmm.kernels.long_durations import filter_long, smooth_long
 from ihmm.kernels.segment_chain import SegmentChain, decode_segments, filter_segments, smooth_segments, walk_segments
-from ihmm.kernels.side_by_side import add_filtered_lanes
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.samplers._base import sequence_starts
 from ihmm.samplers._densities import densities
-from ihmm.segment_chain import build_chain, log_densities_of_nodes, node_of
-from ihmm.side_by_side import Chain, Lanes, add_filtered, add_smoothed, log_predictive, side_by_side
+from ihmm.segment_chain import build_chain, build_laws, log_densities_of_nodes, node_of
+from ihmm.side_by_side import MIN_TOTAL, Underflow
 from ihmm.sticks import extend_omega, extend_phi, open_below
 from ihmm.trajectory import runs
 
@@ -39,10 +40,6 @@ Result = TypeVar("Result")
 
 MAX_REMAINDER = 0.01  # sticks are broken until less than this is left of every row
 MAX_NEW_STATES = 100  # or, if γ is large, until there are about so many new states, γ log(1/remainder)
-DRAWS_PER_TASK = 32  # of a thread
-LANES = 16  # draws side by side
-MAX_STATES_IN_LANES = 16  # of draws side by side; for more states, one draw at a time is as fast
-STORED_CELLS = 12_000_000  # filtered probabilities that a thread stores, 96 MB
 UNSEEN = -1  # label of states that no draw has visited
 
 
@@ -130,11 +127,12 @@ def run_segment_filter(
 
 def run_filter(model: Model, data: Data, hmm: FiniteHMM) -> tuple[FloatArray, FloatArray]:
     """p(s_t = k | y_1 … y_t), shape (T, L), and log p(y_t | y_1 … y_{t−1}), shape (T,)."""
+    if has_long_durations(model):
+        with suppress(Underflow):
+            return run_long(model, data, hmm, smooth=False)
     if model.duration is not None:
         return run_segment_filter(model, data, hmm)[1:3]
-    by_state = np.ascontiguousarray(log_densities(model, data, hmm).T)
-    top = by_state.max(axis=0)
-    density = densities(by_state, top)
+    density, top = relative_densities(model, data, hmm)
     filtered, log_predictive = np.empty_like(density), np.empty(len(top))
     filter_forward(density, sequence_starts(data.offsets), hmm.initial, hmm.rows, filtered, log_predictive)
     return filtered, log_predictive + top
@@ -142,6 +140,9 @@ def run_filter(model: Model, data: Data, hmm: FiniteHMM) -> tuple[FloatArray, Fl
 
 def run_smoother(model: Model, data: Data, hmm: FiniteHMM) -> FloatArray:
     """p(s_t = k | y), shape (T, L)."""
+    if has_long_durations(model):
+        with suppress(Underflow):
+            return run_long(model, data, hmm, smooth=True)[0]
     sequence = sequence_starts(data.offsets)
     if model.duration is None:
         probabilities, _ = run_filter(model, data, hmm)
@@ -153,83 +154,31 @@ def run_smoother(model: Model, data: Data, hmm: FiniteHMM) -> FloatArray:
     return probabilities
 
 
-# Averages over the draws
+def relative_densities(model: Model, data: Data, hmm: FiniteHMM) -> tuple[FloatArray, FloatArray]:
+    """f(y_t | φ_k) relative to the largest of each step, (T, L), and the logarithm of that, (T,)."""
+    by_state = np.ascontiguousarray(log_densities(model, data, hmm).T)
+    top = by_state.max(axis=0)
+    return densities(by_state, top), top
 
 
-def log_likelihood(model: Model, data: Data, items: Sequence[LabelledDraw]) -> FloatArray:
-    """(draws, sequences): log p(y_i | draw)."""
-
-    def of_draws(part: Sequence[LabelledDraw]) -> FloatArray:
-        out = np.empty((len(part), len(data.offsets) - 1))
-        for where, batch in batches(model, data, part):
-            by_step = log_predictive(batch) if isinstance(batch, Lanes) else run_filter(model, data, batch)[1]
-            out[where] = np.add.reduceat(by_step, data.offsets[:-1], axis=-1)
-        return out
-
-    return np.concatenate(list(shared_out(of_draws, parts_of(items))))
+def has_long_durations(model: Model) -> bool:
+    """Whether all ages are told apart, and the density of a step depends on none of them."""
+    return model.duration is not None and model.duration.constant_from is None and model.memory == 0
 
 
-def state_probabilities(
-    model: Model, data: Data, items: Sequence[LabelledDraw], n_labels: int, *, causal: bool
-) -> FloatArray:
-    """(T, labels + 1): P(s_t has label l | y), averaged over the draws, given all of y or, if `causal`, y_1 … y_t.
-
-    The last column is the probability of states that no draw has visited.
-    """
-
-    def sum_over(part: Sequence[LabelledDraw]) -> FloatArray:
-        total, room = np.zeros((len(data.y), n_labels + 1)), np.empty(STORED_CELLS)
-        for _, batch in batches(model, data, part):
-            if not isinstance(batch, Lanes):
-                probabilities = run_filter(model, data, batch)[0] if causal else run_smoother(model, data, batch)
-                add_filtered_lanes(probabilities[:, :, None], batch.label[:, None], total)
-            elif causal:
-                add_filtered(batch, total)
-            else:
-                add_smoothed(batch, total, room)
-        return total
-
-    total = sum(shared_out(sum_over, parts_of(items)), start=np.zeros((len(data.y), n_labels + 1)))
-    return np.asarray(total / total.sum(axis=1, keepdims=True))
-
-
-def parts_of(items: Sequence[LabelledDraw]) -> list[Sequence[LabelledDraw]]:
-    """One part after the other is given to a thread. Sums do not depend on the number of threads, as parts do not."""
-    return [items[i : i + DRAWS_PER_TASK] for i in range(0, len(items), DRAWS_PER_TASK)]
-
-
-def batches(
-    model: Model, data: Data, items: Sequence[LabelledDraw]
-) -> Iterator[tuple[IntArray | int, Lanes | FiniteHMM]]:
-    """Draws with few states side by side, similar numbers of states together, and the others, and those of models with
-    durations, one by one; with their indices."""
-    hmms = [finite_hmm(model, item) for item in items]
-    most = MAX_STATES_IN_LANES if model.duration is None else 0
-    starts = sequence_starts(data.offsets) >= 0
-    for where in groups([len(hmm.initial) for hmm in hmms], most):
-        chosen = [hmms[i] for i in where]
-        if len(chosen[0].initial) > most:
-            yield where[0], chosen[0]
-            continue
-
-        def log_density(lane: int, steps: slice, hmms: Sequence[FiniteHMM] = chosen) -> FloatArray:
-            return log_densities(model, data, hmms[lane], steps).T
-
-        chains = [Chain(hmm.initial, hmm.rows, hmm.label) for hmm in chosen]
-        yield np.array(where), side_by_side(chains, log_density, starts)
-
-
-def groups(sizes: Sequence[int], most: int) -> list[list[int]]:
-    """Indices of draws that are put side by side, given their numbers of states: as many as there are lanes, with at
-    most an eighth more states in one than in another, or a single one with more than `most` states."""
-    found: list[list[int]] = []
-    for i in np.argsort(sizes, kind="stable").tolist():
-        fits = found and len(found[-1]) < LANES and 8 * sizes[i] <= 9 * sizes[found[-1][0]]
-        if fits and sizes[i] <= most:
-            found[-1].append(i)
-        else:
-            found.append([i])
-    return found
+def run_long(model: Model, data: Data, hmm: FiniteHMM, *, smooth: bool) -> tuple[FloatArray, FloatArray]:
+    """What `run_filter` returns, smoothed or not, for long durations."""
+    laws = build_laws(model, hmm.omega, int(data.lengths.max()))
+    density, top = relative_densities(model, data, hmm)
+    ratio, entering, leaving, probabilities = (np.empty_like(density) for _ in range(4))
+    total, starts = np.empty(len(top)), sequence_starts(data.offsets) >= 0
+    chain = hmm.initial, hmm.rows
+    if not filter_long(laws, density, starts, *chain, ratio, entering, leaving, probabilities, total) > MIN_TOTAL:
+        raise Underflow
+    if smooth:
+        smooth_long(laws, starts, hmm.rows, ratio, entering, leaving, probabilities)
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return probabilities, np.log(total) + top
 
 
 def decode(model: Model, data: Data, items: Sequence[LabelledDraw]) -> IntArray:
@@ -373,6 +322,21 @@ def simulate_anew(rng: np.random.Generator, model: Model, hmm: FiniteHMM, steps:
     return observe_states(rng, model, hmm, states, None)
 
 
+def replicate(model: Model, data: Data, items: Sequence[LabelledDraw]) -> tuple[Array, IntArray]:
+    """New series as long as those of the data, simulated from each draw, and the labels of their states.
+
+    Shapes are (draws, T) or (draws, T, D), and (draws, T).
+    """
+
+    def one_draw(item: LabelledDraw) -> tuple[Array, IntArray]:
+        rng, hmm = np.random.default_rng([*item.seed, 4]), finite_hmm(model, item)
+        parts = [simulate_anew(rng, model, hmm, int(n)) for n in data.lengths]
+        return np.concatenate([y for y, _ in parts]), np.concatenate([labels for _, labels in parts])
+
+    replicated = list(shared_out(one_draw, items))
+    return np.array([y for y, _ in replicated]), np.array([labels for _, labels in replicated])
+
+
 def continue_segments(
     model: Model, data: Data, hmm: FiniteHMM, item: LabelledDraw, steps: int, pasts: list[Array], fitted: bool
 ) -> list[tuple[Array, IntArray]]:
@@ -381,10 +345,11 @@ def continue_segments(
     if fitted:
         n_steps = int(data.lengths.max()) + steps
         chain, _ = build_chain(model, hmm.initial, hmm.rows, hmm.omega, n_steps, hmm.open_ended)
-        length, state, censored = runs(item.draw.states, data.offsets)
+        found = runs(item.draw.states, data.offsets)
         ends: FloatArray = np.zeros((len(pasts), len(chain.state)))
-        for i, (d, k) in enumerate(zip(length[censored], state[censored], strict=True)):
-            ends[i, node_of(chain, int(k), int(d))] = 1.0
+        for i, last in enumerate(np.flatnonzero(found.censored)):
+            d, k = int(found.length[last]), int(found.state[last])
+            ends[i, node_of(chain, k, d, d == data.lengths[i])] = 1.0
     else:
         chain, _, _, ends = run_segment_filter(model, data, hmm)
     out = []
