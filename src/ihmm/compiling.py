@@ -1,20 +1,20 @@
 """The kernels that a run will need, and a second process to compile half of them on a machine that has none yet."""
 
+import atexit
 import os
 import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ihmm._threads import processors
 from ihmm._typing import Array
-from ihmm.data import Data
 from ihmm.kernels import (
     conditionals,
     counts,
@@ -26,6 +26,7 @@ from ihmm.kernels import (
     layout,
     pairs,
     particles,
+    pilot,
     segments,
     split_merge,
     sticks,
@@ -60,6 +61,7 @@ OF_PARTICLE_GIBBS: Kernels = (
     sticks.open_row,
     sticks.start,
 )
+OF_PILOT: Kernels = (pilot.decode, pilot.maximise, pilot.score, pilot.smooth)
 OF_DURATIONS: Kernels = (segments.describe_runs, segments.forward, segments.trace_back)
 OF_BEAM: Kernels = (forward_backward.filter_beam, forward_backward.filter_wide_beam, forward_backward.sample_beam)
 OF_MOVES: dict[type, Kernels] = {
@@ -84,23 +86,60 @@ def kernels_of(model: Model, sampler: Sampler | None, moves: Sequence[Move]) -> 
     return tuple(kernels)
 
 
-@contextmanager
-def second_compiler(data: Data, model: Model, sampler: Sampler, moves: Sequence[Move], cores: int) -> Iterator[None]:
-    """If most kernels have never been compiled and a processor is idle, another process compiles from the other end.
+class Rehearsal(NamedTuple):
+    """A sweep on a few time steps, to find out which kernels a run calls and with what."""
 
-    A process that comes to a kernel which the other one is compiling waits until it is stored, and loads it.
+    model: Model
+    y: Array
+    sampler: Sampler
+    moves: tuple[Move, ...]
+
+    @property
+    def kernels(self) -> Kernels:
+        return kernels_of(self.model, self.sampler, self.moves)
+
+    def sweep(self) -> None:
+        rng = np.random.default_rng(SEED)
+        data = self.model.observe(self.y[:REHEARSAL_STEPS])
+        draw = first_draw(rng, data, self.model, 2)
+        self.sampler.resample_states(rng, data, self.model, draw)
+        if self.model.duration is None:
+            update = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi)
+            for move in self.moves:
+                move.apply(rng, data, self.model, update, draw.hyper)
+
+
+class SecondCompiler:
+    """A process that compiles the kernels of a run in the opposite order.
+
+    It is started if it is worth it: if most of them have never been compiled, and a processor is idle. A process that
+    comes to a kernel which the other one is compiling waits until it is stored, and loads it.
     """
-    process = None
-    if cores > 1 and _is_idle() and sum(map(is_cold, kernels_of(model, sampler, moves))) >= WORTH_A_PROCESS:
-        # an emission that cannot be pickled is compiled by one process
-        with suppress(OSError, pickle.PickleError, AttributeError, TypeError):
-            process = _start((model, np.asarray(data.y[:REHEARSAL_STEPS]), sampler, tuple(moves)))
-    try:
-        yield
-    finally:
-        if process is not None:
-            process.kill()
-            process.wait()
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._kernels: set[Callable[..., Any]] = set()
+
+    def start(self, task: Rehearsal, cores: int) -> None:
+        """Start it, or leave it as it is if it was started for the same kernels."""
+        kernels = set(task.kernels)
+        if self._process is not None and kernels == self._kernels:
+            return
+        self.stop()
+        if cores > 1 and _is_idle() and sum(map(is_cold, kernels)) >= WORTH_A_PROCESS:
+            # an emission that cannot be pickled is compiled by one process
+            with suppress(OSError, pickle.PickleError, AttributeError, TypeError):
+                self._process, self._kernels = _start(task), kernels
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+second_compiler = SecondCompiler()
+atexit.register(second_compiler.stop)
 
 
 def _is_idle() -> bool:
@@ -111,10 +150,10 @@ def _is_idle() -> bool:
     return processors() - load > 1.0
 
 
-def _start(task: tuple[Model, Array, Sampler, tuple[Move, ...]]) -> "subprocess.Popen[bytes]":
-    contents = pickle.dumps(task)
+def _start(task: Rehearsal) -> "subprocess.Popen[bytes]":
+    contents = pickle.dumps(task._replace(y=task.y[:REHEARSAL_STEPS]))
     process = subprocess.Popen(
-        [sys.executable, "-c", "import ihmm.compiling as compiling; compiling.main()"],
+        [sys.executable, "-c", SECOND_PROCESS],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -126,9 +165,21 @@ def _start(task: tuple[Model, Array, Sampler, tuple[Move, ...]]) -> "subprocess.
     return process
 
 
-def main() -> None:
+SECOND_PROCESS = """
+from ihmm.kernels._recording import record, recorded
+record()
+import ihmm.compiling as compiling
+compiling.main(recorded)
+"""
+
+
+def main(recorded: Callable[[], Iterable[Any]]) -> None:
     Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    rehearse(*pickle.load(sys.stdin.buffer))
+    task: Rehearsal = pickle.load(sys.stdin.buffer)
+    with np.errstate(all="ignore"):  # compiled code does not warn of overflow
+        task.sweep()
+    for kernel, arguments in recorded():
+        kernel.compile(arguments)
 
 
 def _end_with(parent: int) -> None:
@@ -136,14 +187,3 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(0)
-
-
-def rehearse(model: Model, y: Array, sampler: Sampler, moves: Sequence[Move]) -> None:
-    """Call the kernels of a sweep once, those of the last move first: a run begins at the other end."""
-    rng = np.random.default_rng(SEED)
-    data = model.observe(y)
-    draw = first_draw(rng, data, model, 2)
-    update = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi)
-    for move in reversed(moves if model.duration is None else ()):
-        move.apply(rng, data, model, update, draw.hyper)
-    sampler.resample_states(rng, data, model, draw)

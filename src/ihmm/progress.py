@@ -8,31 +8,32 @@ from typing import Any, TypeVar
 
 from ihmm._waiting import is_watched
 from ihmm.compiling import Kernels, kernels_of
-from ihmm.kernels.compilation import Compilation, where_kept
+from ihmm.kernels.compilation import Compilation, is_cold, where_kept
 from ihmm.one_chain import RunningChain
 
 COMPILING = "Compiling for this machine, once: {task.completed} of {task.total}"
+compilation = Compilation(())  # of this process
 LINGER = 1.0  # seconds that the bar of compilation is shown after the last kernel, so that it does not flicker
 
 
 Task = TypeVar("Task")
+Progress = bool | str  # "compilation": of compilation only
 
 
 @contextmanager
-def progress_bars(chains: Sequence[RunningChain], enabled: bool) -> Iterator[Callable[[], None]]:
+def progress_bars(chains: Sequence[RunningChain], progress: Progress) -> Iterator[Callable[[], None]]:
     """Show one bar per chain, if enabled and there is something to show it on. Yields a function that updates them."""
-    if not enabled or not is_watched():
-        yield lambda: None
+    console = _console() if progress is True else None
+    settings = chains[0].task.settings
+    kernels = kernels_of(settings.model, settings.sampler, settings.moves)
+    if console is None:
+        with compilation_bar(kernels, enabled=bool(progress)):
+            yield lambda: None
         return
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.live import Live
 
-    console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):
-        yield lambda: None
-        return
-    settings = chains[0].task.settings
-    compiling = CompilationBar(kernels_of(settings.model, settings.sampler, settings.moves), console)
+    compiling = CompilationBar(kernels, console)
     bars = _bars(console)
     with Live(Group(compiling.bar, bars), console=console, auto_refresh=False) as display:
         tasks = [
@@ -47,6 +48,35 @@ def progress_bars(chains: Sequence[RunningChain], enabled: bool) -> Iterator[Cal
             display.refresh()
 
         yield refresh
+
+
+@contextmanager
+def compilation_bar(kernels: Kernels, *, enabled: bool) -> Iterator[None]:
+    """Show how far compilation is, if any of the kernels has to be compiled and there is something to show it on."""
+    console = _console() if enabled and any(map(is_cold, kernels)) else None
+    if console is None:
+        yield
+        return
+    from rich.live import Live
+
+    compiling = CompilationBar(kernels, console)
+
+    def render() -> Any:
+        compiling.update()
+        return compiling.bar
+
+    with Live(get_renderable=render, console=console, transient=True):
+        yield
+
+
+def _console() -> Any:
+    """The terminal or notebook that is watched, if there is one."""
+    if not is_watched():
+        return None
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console if console.is_terminal or console.is_jupyter else None
 
 
 def while_compiling(tasks: Sequence[Task]) -> Iterable[Task]:
@@ -66,7 +96,8 @@ class CompilationBar:
     def __init__(self, kernels: Kernels, console: Any) -> None:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
-        self._compilation = Compilation(kernels)
+        self._compilation = compilation
+        compilation.expect(kernels)
         folder, reason = where_kept()
         text = f"{COMPILING} (kept in {folder}: {reason})" if reason else COMPILING
         self.bar = Progress(SpinnerColumn(), TextColumn(text), BarColumn(), console=console, auto_refresh=False)

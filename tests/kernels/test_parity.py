@@ -38,16 +38,26 @@ from ihmm.kernels import (
     draws,
     families,
     forward_backward,
+    long_durations,
     pilot,
+    segment_chain,
     side_by_side,
     sticks,
 )
 from ihmm.kernels.families.dispatch import CHOICE
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, PairGibbs, SplitMerge
-from ihmm.predict import LabelledDraw, finite_hmm, most_probable_states, run_segment_filter, run_smoother, simulate_anew
+from ihmm.predict import (
+    LabelledDraw,
+    chain_over_ages,
+    finite_hmm,
+    most_probable_states,
+    run_segment_filter,
+    simulate_anew,
+)
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs, StateUpdate, beam
+from ihmm.samplers._base import sequence_starts
 from ihmm.sticks import grow, open_sticks
 
 # Compiled code may call another library for log, exp and powers: the last digits may differ, the draws may not
@@ -289,7 +299,7 @@ def segment_cases():
             (NoisyLevels(2, spread=3.0, tails="student-t"), infinite, later, ParticleGibbs(6, threshold=0.3)),
         ]
     ):
-        model = Model(emission, prior, duration)
+        model = Model(emission, prior, duration, left_censored=i in (1, 4))
         data = model.observe([y[:25], y[25:]])
         rng = np.random.default_rng([11, i])
         draw = initial_draw(rng, data, model, np.arange(40) // 5 % 3)
@@ -303,7 +313,9 @@ def segment_cases():
         _, filtered, log_predictive, ends = run_segment_filter(model, data, hmm)
         best, score = most_probable_states(model, data, hmm)
         found = {"filtered": filtered, "log_predictive": log_predictive, "ends": ends, "score": np.array(score)}
-        found |= {"smoothed": run_smoother(model, data, hmm), "best": best}
+        smoothed, (chain, table) = np.empty_like(found["filtered"]), chain_over_ages(model, data, hmm)
+        segment_chain.smooth_segments(chain, table, sequence_starts(data.offsets), smoothed)
+        found |= {"smoothed": smoothed, "best": best}
         found["simulated"] = simulate_anew(rng, model, hmm, 30)[1]
         cases |= {f"segments_{name}_{i}": value for name, value in found.items()}
     return cases
@@ -342,17 +354,56 @@ def chain_cases():
 
 
 def lane_cases(rng, starts):
-    """Three chains of four states."""
+    """Three chains of four states, without and with durations of at least two steps, in noise that remembers or not."""
     initial, rows = rng.dirichlet(np.ones(4), 3).T.copy(), rng.dirichlet(np.ones(4), (4, 3)).transpose(0, 2, 1).copy()
-    label = rng.integers(-1, 2, (4, 3))
-    density, scale, total = np.empty((20, 4, 3)), np.empty((20, 3)), np.empty((20, 3))
-    side_by_side.relate_lanes(rng.normal(size=(3, 4, 20)), -2.0, density, scale)
-    filtered, current, causal, given_all = np.empty_like(density), initial.copy(), np.zeros((20, 3)), np.zeros((20, 3))
-    side_by_side.filter_lanes(np.exp(density), starts, initial, rows, current, filtered, total)
-    side_by_side.add_filtered_lanes(filtered, label, causal)
-    side_by_side.add_smoothed_lanes(filtered, np.append(~starts[1:], False), rows, label, current, given_all)
-    found = {"relative": density, "scale": scale, "filtered": filtered, "total": total}
-    return {f"lanes {name}": value for name, value in (found | {"causal": causal, "given all": given_all}).items()}
+    states, label, continues = np.arange(4), rng.integers(-1, 2, (4, 3)), np.append(~starts[1:], False)
+    never, nowhere = np.empty((0, 3)), np.empty((0, 0), np.int64)
+    plain = side_by_side.LaneChains(
+        states, states, nowhere[:, 0:0].reshape(0), never, never, nowhere, states, initial, rows
+    )
+    stay = rng.random((8, 3))
+    aged = plain._replace(
+        state=np.repeat(states, 2), column=np.array([4, 0, 5, 1, 2, 2, 3, 3]), older=np.repeat(2 * states + 1, 2),
+        stay=stay, leave=1 - stay, entry=np.tile(2 * states, (4, 1)), start=2 * states,
+    )  # fmt: skip
+    level, scale = rng.normal(size=(4, 1, 3)), rng.random((4, 1, 3)) + 0.5
+    memory = side_by_side.LaneMemory(
+        np.array([[0, 1, 1], [1, 1, 3]]), np.array([4, 3, 4]), rng.normal(size=(20, 1, 3)), 0.4 * level, level,
+        rng.random((1, 1, 3)), scale, np.full(3, -0.9), np.full(3, np.inf),
+    )  # fmt: skip
+    log_density = np.empty((20, 6, 3))
+    side_by_side.transpose(rng.normal(size=(18, 20)), log_density.reshape(20, 18))
+    side_by_side.remember_lanes(memory, 0, 4, log_density)
+    scale = np.empty((20, 3))
+    side_by_side.relate_lanes(log_density, -2.0, scale)
+    found = {"relative": log_density.copy(), "scale": scale}
+    for name, chains in {"plain": plain, "aged": aged}.items():
+        filtered, current = np.empty((20, len(chains.state), 3)), np.ones((len(chains.state), 3))
+        total, causal, given_all = np.empty((20, 3)), np.zeros((20, 3)), np.zeros((20, 3))
+        side_by_side.filter_lanes(chains, np.exp(log_density), starts, current, filtered, total)
+        side_by_side.add_smoothed_lanes(chains, filtered, total, continues, label, current, given_all)
+        side_by_side.add_filtered_lanes(chains.state, filtered, total, label, causal)
+        found |= {f"{name} total": total, f"{name} causal": causal, f"{name} given all": given_all}
+    return {f"lanes {name}": value for name, value in found.items()} | long_cases(
+        rng, starts, initial[:, 0], rows[..., 0]
+    )
+
+
+def long_cases(rng, starts, initial, rows):
+    """Four states in which five ages are told apart."""
+    hazard = rng.uniform(0.1, 0.9, (4, 5))
+    goes_on = np.cumprod(1 - hazard, axis=1)
+    ends = hazard * np.insert(goes_on, 0, 1.0, axis=1)[:, :-1]
+    law = [np.ascontiguousarray(np.insert(table[:, :-1][:, ::-1], 0, 0.0, axis=1)) for table in (ends, goes_on)]
+    laws = long_durations.Laws(np.full(4, 5), *law, hazard, hazard[:, -1].copy())
+    ratio, entering, leaving, found = np.zeros((4, 20, 4))
+    total, density = np.empty(20), 10 ** rng.uniform(-60, 0, (20, 4))  # products are applied several times
+    chain = np.ascontiguousarray(initial), np.ascontiguousarray(rows)
+    long_durations.filter_long(laws, density, starts, *chain, ratio, entering, leaving, found, total)
+    filtered = found.copy()
+    long_durations.smooth_long(laws, starts, chain[1], ratio, entering, leaving, found)
+    # smoothed ones are sums of differences of probabilities: small ones have the absolute error of large ones
+    return {"long filtered": filtered, "long total": total, "long smoothed": 1.0 + found}
 
 
 def beam_cases(density, sequence, rows):
@@ -387,16 +438,19 @@ def pilot_cases():
             z[lag + 1 :] -= coefficients[lag] * y[: -lag - 1]
         for begin in offsets[:-1]:
             z[begin : begin + order] = np.nan
-        settled, change = pilot.scores(z, offsets, level, scale, coefficients, dof, dwell, recalled)
-        total, weight, moves = pilot.smooth(settled, change, offsets, *logs, dwell)
+        settled, change, path = np.zeros((30, 2)), np.full((30, 2, 2), -np.inf), np.empty(30, np.int64)
+        pilot.score(z, offsets, level, scale, coefficients, dof, dwell, recalled, settled, change)
+        weight, moves = np.zeros_like(settled), np.zeros_like(change)
+        total = pilot.smooth(settled, change, offsets, *logs, dwell, weight, moves)
+        pilot.decode(settled, change, offsets, *logs, dwell, path)
         found = {"settled": settled, "change": change, "total": np.array(total), "moves": moves}
-        found |= {"weight": weight.copy(), "path": pilot.decode(settled, change, offsets, *logs, dwell)}
+        found |= {"weight": weight, "path": path}
         for shared in (True, False):
-            fit = pilot.maximise(
-                y, z, offsets, weight.copy(), moves, level, scale, coefficients, dof, dwell, recalled, shared,
-                np.array([4.0, np.inf]),
-            )  # fmt: skip
-            found[f"fit_{shared}"] = np.concatenate([np.ravel(part) for part in fit])
+            fit = level.copy(), scale.copy(), coefficients.copy()
+            best = pilot.maximise(
+                y, z, offsets, weight.copy(), moves, *fit, dof, dwell, recalled, shared, np.array([4.0, np.inf])
+            )
+            found[f"fit_{shared}"] = np.concatenate([*map(np.ravel, fit), [best]])
         cases |= {f"pilot_{name}_{order}_{recalled}": value for name, value in found.items()}
     return cases
 

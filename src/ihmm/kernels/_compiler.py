@@ -27,6 +27,8 @@ from numba.core.typed_passes import NativeLowering
 
 from ihmm.kernels._cache import cache_folder, version_of_sources
 
+MAX_WAIT = 60.0  # seconds for another process to compile a function
+
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """A compiled function: ready to be called by Python, and as a part of other compiled functions."""
@@ -163,12 +165,20 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from compiling the same function at the same time; they wait and then load it."""
+        """Keep other processes from compiling the same function at the same time; they wait and then load it.
+
+        They do not wait forever: a process may have been suspended (Ctrl-Z) in the middle.
+        """
         with ExitStack() as stack:
             with suppress(ImportError, OSError):  # on Windows, or where no file can be locked, several may compile it
                 import fcntl
 
                 os.makedirs(self._cache_path, exist_ok=True)
                 file = stack.enter_context(open(f"{self._cache_file._index_path}.lock", "w"))
-                fcntl.flock(file, fcntl.LOCK_EX)
+                end = time.monotonic() + MAX_WAIT
+                while time.monotonic() < end:
+                    with suppress(BlockingIOError):
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        break
+                    time.sleep(0.02)
             yield

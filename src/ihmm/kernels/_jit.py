@@ -31,6 +31,11 @@ def inlined(function: Function) -> Function:
     return _compiled(function, FLAGS | {"forceinline": True, "_nrt": False})
 
 
+def reordered(function: Function) -> Function:
+    """The same, but sums may be computed in any order, and so by vector instructions."""
+    return _compiled(function, FLAGS | {"fastmath": {"reassoc", "nsz", "contract"}})
+
+
 def _compiled(function: Function, flags: dict[str, Any]) -> Function:
     if Kernel is None or numba.config.DISABLE_JIT:
         return cast(Function, numba.njit(cache=True, **flags)(function))

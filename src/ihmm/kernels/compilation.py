@@ -15,8 +15,16 @@ class Compilation:
     """The compilation of some kernels that a run will call, in this process or another."""
 
     def __init__(self, kernels: Sequence[Callable[..., Any]]) -> None:
-        self._cold = [kernel for kernel in kernels if is_cold(kernel)]
+        self._cold: list[Callable[..., Any]] = []
         self._before = _n_compiled()
+        self.expect(kernels)
+
+    def expect(self, kernels: Sequence[Callable[..., Any]]) -> None:
+        """These are still to come, whatever was expected before. If nothing was, counting starts again."""
+        done = [kernel for kernel in self._cold if not is_cold(kernel)]
+        if len(done) == len(self._cold):
+            done, self._before = [], _n_compiled()
+        self._cold = done + [kernel for kernel in kernels if is_cold(kernel)]
         self.total = len(self._cold)
 
     @property
