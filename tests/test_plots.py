@@ -7,6 +7,7 @@ import sys
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
@@ -17,6 +18,7 @@ import ihmm
 from ihmm import plots
 from ihmm.plots._series import BINS
 from ihmm.predict import Forecast
+from ihmm.report._text import states
 from ihmm.samplers import ParticleGibbs
 
 RNG = np.random.default_rng(5)
@@ -336,7 +338,7 @@ def test_the_first_six_columns_have_a_panel_each(wide):
     axes = plots.series(wide)
     assert axes.shape == (7,)
     assert [ax.get_ylabel() for ax in axes[:2]] == ["column 0", "column 1"]
-    assert axes[5].get_ylabel() == "column 5\nof 8"
+    assert axes[5].get_ylabel() == "column 5\n(6 of 8)"
     assert all(spans(ax) == [[39.5, 44.5]] for ax in axes[:6])
 
 
@@ -576,7 +578,24 @@ def test_dwell_times_are_survival_curves_with_medians(posterior):
     np.testing.assert_array_equal(steps, np.arange(1, 21))
     np.testing.assert_allclose(share, np.where(steps <= 15, 1, 1 / 3))
     steps, law = ax.lines[1].get_data()
-    np.testing.assert_allclose(law, posterior.summary().transitions[0, 0] ** (steps - 1))
+    stays = 1 - 1 / posterior.summary().dwell[:, 0]
+    np.testing.assert_allclose(law, np.median(stays[:, None] ** (steps - 1), axis=0))
+
+
+def test_the_fitted_duration_law_is_drawn_over_the_dwell_times():
+    law = ihmm.durations.NegativeBinomial(minimum=2)
+    model = ihmm.Model(ihmm.NormalMean(noise=0.3, scale=5), ihmm.HDPPrior(1.0, 1.0), law)
+    posterior = draw_some(model)
+    ax, found = plots.dwell_times(posterior), posterior.summary()
+    steps, median = ax.lines[1].get_data()
+    own = type(found.durations)(*(values[:, 0] for values in found.dwell_law.values()))
+    np.testing.assert_allclose(median, np.median(np.exp(law.log_survivor(steps[:, None], own)), axis=1))
+    assert median[1] == 1.0  # no visit is shorter than the minimum
+    bands = [each for each in ax.collections if isinstance(each, PolyCollection)]
+    assert len(bands) == found.n_states
+    assert {"dwell_r", "dwell_r_low", "dwell_r_high", "dwell_p"} < set(found.table())
+    assert "dwell r" in repr(found)
+    assert "dwell r" in states(posterior, ["y"]).header
 
 
 def test_runs_end_where_a_sequence_ends(gappy):
@@ -667,3 +686,17 @@ def test_invalid_comparisons_are_errors(posterior):
         plots.compare({})
     with pytest.raises(ValueError, match="lags must be less than the number of draws, 6, got 6"):
         plots.compare({"one": posterior}, lags=6)
+
+
+def test_states_symbols_and_columns_have_their_names():
+    settings = {"draws": 10, "tune": 10, "chains": 1, "seed": 1, "progress": False}
+    letters = np.random.default_rng(0).choice(list("ACGT"), 60)
+    posterior = ihmm.sample(ihmm.Model(ihmm.Categorical(4)), letters, **settings).relabel(names={0: "rich"})
+    assert [tick.get_text() for tick in plots.series(posterior)[0].get_yticklabels()] == list("ACGT")
+    assert [tick.get_text() for tick in plots.emissions(posterior).get_xticklabels()] == list("ACGT")
+    assert plots.transitions(posterior).get_xticklabels()[0].get_text() == "rich"
+    assert plots.emissions(posterior).get_legend().get_texts()[0].get_text() == "rich"
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["force", "length"])
+    posterior = ihmm.sample(ihmm.Model(ihmm.MultivariateNormal(2)), frame, **settings)
+    assert [panel.get_ylabel() for panel in plots.series(posterior)[:2]] == ["force", "length"]
+    assert plots.emissions(posterior, column=1).get_xlabel() == "length"

@@ -10,9 +10,10 @@ from ihmm import summaries
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions import DPMixture, Emission, Normal
-from ihmm.emissions._parameters import fields, take
+from ihmm.emissions._parameters import fields, rebuild, take
 from ihmm.emissions._protocol import has_past, provides
 from ihmm.emissions.normal import NormalPhi
+from ihmm.labels import evenly_spaced
 from ihmm.model import Draw
 from ihmm.posterior import Posterior
 
@@ -54,6 +55,20 @@ def mix(colour: str, other: str, share: float) -> str:
 def alphabet(posterior: Posterior) -> int | None:
     """Number of symbols, or None if observations are not symbols."""
     return getattr(posterior.model.emission, "n_symbols", None)
+
+
+def letters(posterior: Posterior) -> list[str]:
+    """The name of each symbol, or its number."""
+    names = posterior.data.symbols or ()
+    return [*names, *map(str, range(len(names), alphabet(posterior) or 0))]
+
+
+def column_names(posterior: Posterior) -> list[str]:
+    """The name of each column, or its number."""
+    if posterior.data.columns is not None:
+        return list(posterior.data.columns)
+    n_columns = int(posterior.data.y[0].size)
+    return ["observation"] if n_columns == 1 else [f"column {c}" for c in range(n_columns)]
 
 
 def sweeps(posterior: Posterior, name: str) -> tuple[dict[int, FloatArray], int]:
@@ -206,6 +221,22 @@ def runs(posterior: Posterior) -> list[IntArray]:
     ]
     lengths, states = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return [lengths[states == k] for k in range(posterior.summary().n_states)]
+
+
+def law_at_least(posterior: Posterior, state: int, steps: IntArray) -> FloatArray:
+    """P(D ≥ n) for n in `steps` under the fitted law of a state: median over the draws and a 95 % band, (3, steps).
+
+    The law is the duration law of the model, or the geometric law implied by the transition probabilities.
+    """
+    found, duration = posterior.summary(), posterior.model.duration
+    present = np.flatnonzero(np.isfinite(found.dwell[:, state]))
+    chosen = present[evenly_spaced(len(present), MAX_DRAWS)]
+    if duration is None:
+        log_survivor = (steps[:, None] - 1.0) * np.log(np.maximum(1 - 1 / found.dwell[chosen, state], FLOOR))
+    else:
+        omega = rebuild(found.durations, (values[chosen, state] for values in found.dwell_law.values()))
+        log_survivor = duration.log_survivor(steps[:, None], omega)
+    return np.asarray(np.quantile(np.exp(log_survivor), summaries.QUANTILES, axis=1))
 
 
 def at_least(lengths: IntArray) -> FloatArray:

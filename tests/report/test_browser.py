@@ -71,7 +71,7 @@ def test_a_hundred_thousand_steps_load_quickly_and_show_a_single_step_event(long
     print(f"100 000 steps: {size:.1f} MB, ready after {seconds:.2f} s")
     assert size < 5
     assert seconds < 10
-    assert 2 in window.evaluate(drawn("boxes-0", "state"))
+    assert "2" in window.evaluate(drawn("boxes-0", "state"))
     assert 77_777 in window.evaluate(drawn("dots-0"))  # isolated, so it has a marker
     assert window.evaluate(f"{drawn('boxes-0', 'left')}.length") < 5000
     assert window.evaluate(f"[{drawn('gaps-0', 'begin')}, {drawn('gaps-0', 'end')}]") == [[2999.5], [4999.5]]
@@ -182,4 +182,28 @@ def test_page_and_figures_follow_the_dark_theme(posterior, window, tmp_path):
     assert window.evaluate(look) == ["rgb(255, 255, 255)", "#1c2126"]
     window.open(file, dark=True)
     assert window.evaluate(look) == ["rgb(20, 24, 28)", "#e6e9ec"]
+    assert_no_errors(window)
+
+
+@pytest.mark.slow
+def test_tables_and_the_series_are_saved_as_csv_and_figures_as_svg(several, window, tmp_path):
+    window.open(report.write(several, tmp_path / "page.html", names=["current, pA"]))
+    saved = window.evaluate("""(async () => {
+        const blobs = [], keep = URL.createObjectURL;
+        URL.createObjectURL = (blob) => (blobs.push(blob), keep(blob));
+        const buttons = [...document.querySelectorAll("button.save")];
+        for (const button of buttons) button.click();
+        while (blobs.length < buttons.length) await new Promise((done) => setTimeout(done, 20));
+        return Promise.all(blobs.map(async (blob) => [blob.type, await blob.text()]));
+    })()""")
+    figures = window.evaluate("document.querySelectorAll('.plot').length")
+    assert sum(kind == "image/svg+xml" and text.startswith("<svg") for kind, text in saved) == figures
+    series, levels, states, transitions = [text.splitlines() for kind, text in saved if kind == "text/csv"]
+    observed = np.count_nonzero(np.isfinite(several.data.values))
+    assert len(series) == 1 + observed
+    assert series[0] == "step,sequence,time,column,value,state,probability"
+    assert series[-1].startswith('79,2,79,"current, pA",')
+    assert len(levels) == 1 + several.levels().n_levels
+    assert len(states) == len(transitions) == 1 + several.summary().n_states
+    assert states[1].split(",")[0] == "0"
     assert_no_errors(window)

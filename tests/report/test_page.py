@@ -204,3 +204,15 @@ def test_without_bokeh_the_message_says_what_to_install(monkeypatch):
         importlib.import_module("ihmm.report")
     assert "report" not in ihmm.__all__
     assert "report" in dir(ihmm)
+
+
+def test_symbols_and_states_have_their_names():
+    letters = np.random.default_rng(0).choice(list("ACGT"), 60)
+    settings = {"draws": 10, "tune": 10, "chains": 1, "seed": 1, "progress": False}
+    posterior = ihmm.sample(ihmm.Model(ihmm.Categorical(4)), letters, **settings).relabel(names={0: "<rich>"})
+    table = _text.states(posterior, _text.columns(posterior, None))
+    assert [f"probs of {letter}" for letter in "ACGT"] == table.header[-4:]
+    assert table.rows[0].name == "<rich>"
+    page = report.render(posterior)
+    assert "&lt;rich&gt;" in page
+    assert '<th scope="row"><rich>' not in page

@@ -16,22 +16,32 @@ if find_spec("matplotlib") is None:
 from ihmm._plot_data import colours as colours
 from ihmm.plots._emissions import emissions
 from ihmm.plots._forecast import forecast
+from ihmm.plots._kinetics import idealised, transition_density, transition_graph
 from ihmm.plots._matrices import co_assignment, transitions
 from ihmm.plots._overview import overview
+from ihmm.plots._predictive import predictive_check, prior_predictive
+from ihmm.plots._recordings import ribbons
 from ihmm.plots._series import series
-from ihmm.plots._states import dwell_times, n_levels, n_states
+from ihmm.plots._states import dwell_histogram, dwell_times, n_levels, n_states
 from ihmm.plots._traces import compare, traces
 
 __all__ = [
     "co_assignment",
     "compare",
+    "dwell_histogram",
     "dwell_times",
     "emissions",
     "forecast",
+    "idealised",
     "n_levels",
     "n_states",
     "overview",
+    "predictive_check",
+    "prior_predictive",
+    "ribbons",
     "series",
     "traces",
+    "transition_density",
+    "transition_graph",
     "transitions",
 ]

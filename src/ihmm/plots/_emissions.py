@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ihmm._plot_data import PALE, Density, by_state, colours, densities, observations
+from ihmm._plot_data import PALE, WRITTEN, Density, by_state, colours, column_names, densities, letters, observations
 from ihmm._typing import Array
 from ihmm.plots._axes import add_legend, integer_ticks, make_axes, text_colour
 from ihmm.posterior import Posterior
@@ -26,10 +26,10 @@ def emissions(posterior: Posterior, ax: Axes | None = None, *, column: int | Non
         _draw_bars(ax, posterior, observed, density, n_symbols)
     else:
         _draw_curves(ax, posterior, observed, density)
-    ax.set_xlabel("observation" if posterior.data.y.ndim == 1 else f"column {column or 0}")
+    ax.set_xlabel(column_names(posterior)[column or 0])
     ax.set_ylim(bottom=0)
     others = [Line2D([], [], color=text_colour(), label="all"), Patch(color=PALE, label="data")]
-    add_legend(ax, range(found.n_states), colours(found.n_states), others)
+    add_legend(ax, found.labels, colours(found.n_states), others)
     return ax
 
 
@@ -44,7 +44,11 @@ def _draw_bars(ax: Axes, posterior: Posterior, observed: Array, density: Density
     low, middle, high = np.quantile(curves.sum(axis=2), (0.025, 0.5, 0.975), axis=0)
     errors = middle - low, high - middle
     ax.errorbar(symbols, middle, errors, fmt="_", color=text_colour(), markersize=10, linewidth=1)
-    ax.xaxis.set_major_locator(integer_ticks())
+    names = letters(posterior)
+    if n_symbols == len(names) <= WRITTEN:
+        ax.set_xticks(symbols, names)
+    else:
+        ax.xaxis.set_major_locator(integer_ticks())
     ax.set_ylabel("probability")
 
 

@@ -30,7 +30,9 @@ def transitions(of: Posterior | ArrayLike, ax: Axes | None = None) -> Axes:
     for (j, k), p in np.ndenumerate(matrix):
         text = f"{p:.2f}" if n <= 6 else f"{p:.2f}".removeprefix("0")
         ax.text(k, j, text, ha="center", va="center", fontsize=_font_size(n), color="white" if p > 0.55 else "black")
-    ax.set(xticks=range(n), yticks=range(n))
+    labels = of.summary().labels if isinstance(of, Posterior) else [str(k) for k in range(n)]
+    ax.set_xticks(range(n), labels)
+    ax.set_yticks(range(n), labels)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     return ax

@@ -6,12 +6,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator
 
 from ihmm import _checks
-from ihmm._plot_data import COLUMNS, GREY, LANE, PALE, WRITTEN, alphabet, colours
+from ihmm._pictures import groups
+from ihmm._plot_data import COLUMNS, GREY, LANE, PALE, WRITTEN, column_names, letters
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.plots._axes import integer_ticks, make_axes, split_rows
+from ihmm.plots._time import TimeScale, step_scale, time_scale
 from ihmm.posterior import Posterior
 
 MAX_LINE, MAX_DOTS = 1000, 5000  # steps up to which values are joined by a line, and drawn as dots
@@ -52,20 +53,21 @@ def series(
     n_panels = min(n_columns, COLUMNS)
     ax = make_axes(ax, height=series_height(n_panels))
     *panels, strip = split_rows(ax, [1.0] * n_panels + [0.25 if n_panels == 1 else 0.45])
+    columns = column_names(posterior)
     for c, panel in enumerate(panels):
         _draw_values(panel, shown, shown.values[:, c])
-        panel.set_ylabel("observation" if n_columns == 1 else f"column {c}")
+        panel.set_ylabel(columns[c])
         panel.tick_params(labelbottom=False)
     if n_columns > n_panels:
-        panels[-1].set_ylabel(f"column {n_panels - 1}\nof {n_columns}")
+        panels[-1].set_ylabel(f"{columns[n_panels - 1]}\n({n_panels} of {n_columns})")
     strip.stackplot(shown.edges, *_mean_by_bin(shown).T, step="post", colors=shown.colours, linewidth=0)
     strip.set(
         xlim=(shown.edges[0], shown.edges[-1]),
         ylim=(0, 1),
         yticks=(0, 1),
         ylabel=f"P({by})",
-        xlabel="step" if shown.is_only_sequence else f"step of sequence {sequence}",
     )
+    shown.scale.label_axis(strip, "" if shown.is_only_sequence else f" of sequence {sequence}")
     strip.figure.align_ylabels([*panels, strip])
     _add_legend_above(panels[0], shown)
     return np.array([*panels, strip])
@@ -82,9 +84,11 @@ class _Excerpt(NamedTuple):
     values: FloatArray  # (n, columns), NaN where missing
     states: IntArray  # (n,)
     probabilities: FloatArray  # (n, states)
-    n_symbols: int | None  # None unless values are symbols
+    letters: list[str]  # of symbols; empty unless values are symbols
     bins: IntArray  # (n,): bin of each step
-    edges: FloatArray  # (bins + 1,)
+    edges: FloatArray  # (bins + 1,): times
+    steps: FloatArray  # (n,): times
+    scale: TimeScale
     names: list[str]
     colours: list[str]
     is_only_sequence: bool
@@ -92,13 +96,7 @@ class _Excerpt(NamedTuple):
 
 
 def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int | None, y: Any, by: str) -> _Excerpt:
-    found = posterior.summary()
-    hues = colours(found.n_states)
-    level: IntArray = np.arange(found.n_states)
-    if by == "level":
-        level = posterior.levels().level_of_state
-        hues = [hues[int(np.flatnonzero(level == j)[0])] for j in range(int(level.max()) + 1)]  # of the most used state
-    names = [str(j) for j in range(len(hues))]
+    found, (level, names, hues) = posterior.summary(), groups(posterior, by)
     to_level = (level[:, None] == np.arange(len(hues))).astype(np.float64)
     if y is None:
         data, states, probabilities = posterior.data, level[found.states], found.probabilities @ to_level
@@ -107,17 +105,20 @@ def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int |
         probabilities = np.column_stack([smoothed[:, :-1] @ to_level, smoothed[:, -1]])
         states = probabilities.argmax(axis=1)
         names, hues = [*names, "new"], [*hues, GREY]
-    first, last = _step_range(data.lengths, sequence, start, stop)
+    first, last = step_range(data.lengths, sequence, start, stop)
     here = slice(data.offsets[sequence] + first, data.offsets[sequence] + last)
     n = last - first
+    scale = time_scale(posterior, sequence) if y is None else step_scale(int(data.lengths[sequence]))
     begins = np.linspace(0, n, min(n, BINS) + 1).round().astype(np.int64)
     return _Excerpt(
         data.values[here].reshape(n, -1).astype(np.float64),
         states[here],
         probabilities[here],
-        alphabet(posterior),
+        letters(posterior),
         np.repeat(np.arange(len(begins) - 1), np.diff(begins)),
-        begins + first - 0.5,
+        scale.at(begins + first - 0.5),
+        scale.at(np.arange(first, last)),
+        scale,
         names,
         hues,
         len(data.lengths) == 1,
@@ -125,7 +126,7 @@ def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int |
     )
 
 
-def _step_range(lengths: IntArray, sequence: int, start: int | None, stop: int | None) -> tuple[int, int]:
+def step_range(lengths: IntArray, sequence: int, start: int | None, stop: int | None) -> tuple[int, int]:
     if not 0 <= sequence < len(lengths):
         raise ValueError(f"sequence must be from 0 to {len(lengths) - 1}, got {sequence!r}")
     length = int(lengths[sequence])
@@ -140,8 +141,8 @@ def _step_range(lengths: IntArray, sequence: int, start: int | None, stop: int |
 
 def _draw_values(ax: Axes, shown: _Excerpt, values: FloatArray) -> None:
     missing = np.isnan(values)
-    n, steps = len(values), shown.edges[0] + 0.5 + np.arange(len(values))
-    dots = n <= MAX_DOTS and not shown.n_symbols
+    n, steps = len(values), shown.steps
+    dots = n <= MAX_DOTS and not shown.letters
     if dots and n <= MAX_LINE:
         ax.plot(steps, values, color=GREY, linewidth=0.5, alpha=0.7, zorder=1)
     order = np.arange(len(shown.colours))  # the rarest is drawn on top; states are ordered by use
@@ -156,10 +157,12 @@ def _draw_values(ax: Axes, shown: _Excerpt, values: FloatArray) -> None:
             ax.add_collection(_boxes(shown, values, here, colour))
     if missing.any():
         _shade_missing(ax, shown, missing)
-    if shown.n_symbols:
-        ax.set_ylim(-0.6, shown.n_symbols - 0.4)
-        ticks = integer_ticks() if shown.n_symbols > WRITTEN else FixedLocator(range(shown.n_symbols))
-        ax.yaxis.set_major_locator(ticks)
+    if n_symbols := len(shown.letters):
+        ax.set_ylim(-0.6, n_symbols - 0.4)
+        if n_symbols > WRITTEN:
+            ax.yaxis.set_major_locator(integer_ticks())
+        else:
+            ax.set_yticks(range(n_symbols), shown.letters)
     else:
         ax.autoscale_view()
 
@@ -167,7 +170,7 @@ def _draw_values(ax: Axes, shown: _Excerpt, values: FloatArray) -> None:
 def _boxes(shown: _Excerpt, values: FloatArray, here: BoolArray, colour: str) -> PolyCollection:
     """The range of values in each bin, or the lanes of its symbols."""
     bins, values = shown.bins[here], values[here]
-    if shown.n_symbols:
+    if shown.letters:
         bins, symbols = np.unique(np.stack([bins, values.astype(np.int64)]), axis=1)
         low, high = symbols - LANE, symbols + LANE
     else:
@@ -177,7 +180,7 @@ def _boxes(shown: _Excerpt, values: FloatArray, here: BoolArray, colour: str) ->
     left, right = shown.edges[bins], shown.edges[bins + 1]
     corners = np.stack([np.stack(part, axis=1) for part in ((left, low), (left, high), (right, high), (right, low))], 1)
     return PolyCollection(
-        list(corners), facecolors=colour, edgecolors=colour, linewidths=0.5 if shown.n_symbols else 1.5, zorder=2
+        list(corners), facecolors=colour, edgecolors=colour, linewidths=0.5 if shown.letters else 1.5, zorder=2
     )
 
 
@@ -200,7 +203,8 @@ def _mean_by_bin(shown: _Excerpt) -> FloatArray:
 
 def _add_legend_above(ax: Axes, shown: _Excerpt) -> None:
     """A legend in one row above the axes."""
-    names = [f"{shown.by} 0", *shown.names[1:]]
+    first = shown.names[0]
+    names = [f"{shown.by} {first}" if first.isdecimal() else first, *shown.names[1:]]
     handles = [Patch(color=colour, label=name) for name, colour in zip(names, shown.colours, strict=True)]
     if np.isnan(shown.values).any():
         handles.append(Patch(color=PALE, label="missing"))

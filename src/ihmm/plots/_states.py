@@ -3,9 +3,13 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from ihmm._plot_data import LONGEST, PALETTE, WRITTEN, at_least, colours, runs
+from ihmm._plot_data import LONGEST, PALETTE, WRITTEN, at_least, colours, law_at_least, runs
 from ihmm.plots._axes import WIDTH, add_legend, integer_ticks, make_axes
 from ihmm.posterior import Posterior
+
+POINTS = 200  # of the line of a fitted law
+
+LOG_BINS = 40  # of a histogram of dwell times
 
 
 def n_states(posterior: Posterior, ax: Axes | None = None) -> Axes:
@@ -32,22 +36,49 @@ def _number(probability: dict[int, float], label: str, ax: Axes | None) -> Axes:
 def dwell_times(posterior: Posterior, ax: Axes | None = None) -> Axes:
     """Survival function of the dwell times of each state, pooled over draws, on a log scale.
 
-    Thin lines are the geometric distributions implied by the transition probabilities. Runs cut off by the end of a
-    sequence count with the length they have.
+    Thin dashed lines, with 95 % bands, are the fitted laws: the duration laws of the model, or the geometric ones that
+    the transition probabilities imply. Runs cut off by the end of a sequence count with the length they have.
     """
     ax = make_axes(ax)
-    found = posterior.summary()
-    medians, longest = [], 2.0
-    for k, (own, colour) in enumerate(zip(runs(posterior), colours(found.n_states), strict=True)):
+    found, every = posterior.summary(), runs(posterior)
+    longest = max(2.0, *(float(np.quantile(own, 1 - LONGEST)) for own in every))
+    factor, unit = posterior.clock.scale(longest)
+    for k, (own, colour) in enumerate(zip(every, colours(found.n_states), strict=True)):
         share = at_least(own)
-        steps = np.arange(1, len(share) + 1)
-        ax.plot(steps, share, color=colour, linewidth=1.6)
-        # P(L ≥ n) = π_kk^(n − 1)
-        ax.plot(steps, found.transitions[k, k] ** (steps - 1.0), color=colour, linewidth=0.6, linestyle=(0, (6, 2)))
-        medians.append(f"{k}: {np.median(own):g}")
-        longest = max(longest, float(np.quantile(own, 1 - LONGEST)))
+        ax.plot(factor * np.arange(1, len(share) + 1), share, color=colour, linewidth=1.6)
+        points = np.unique(np.geomspace(1, len(share), POINTS).round().astype(np.int64))
+        law, low, high = law_at_least(posterior, k, points)
+        ax.plot(factor * points, law, color=colour, linewidth=0.6, linestyle=(0, (6, 2)))
+        ax.fill_between(factor * points, low, high, color=colour, alpha=0.15, linewidth=0)
     ax.set_yscale("log")
-    ax.set(xlabel="n (steps)", ylabel="P(dwell time ≥ n)", xlim=(1, longest), ylim=(LONGEST, 1.2))
-    ax.xaxis.set_major_locator(integer_ticks())
+    ax.set(xlabel=f"n ({unit})", ylabel="P(dwell time ≥ n)", xlim=(factor, factor * longest), ylim=(LONGEST, 1.2))
+    if unit == "steps":
+        ax.xaxis.set_major_locator(integer_ticks())
+    medians = [f"{name}: {factor * np.median(own):.3g}" for name, own in zip(found.labels, every, strict=True)]
     add_legend(ax, medians, colours(found.n_states), title="state: median")
+    return ax
+
+
+def dwell_histogram(posterior: Posterior, ax: Axes | None = None) -> Axes:
+    """Histogram of the logarithm of the dwell times of each state, pooled over draws, with the fitted law.
+
+    An exponential law has a peak at its mean. The height is the square root of the share of the visits, so that the
+    scatter is the same everywhere. Lines are the fitted laws, with 95 % bands. Visits cut off by the end of a sequence
+    count with the length they have.
+    """
+    ax = make_axes(ax)
+    found, every = posterior.summary(), runs(posterior)
+    longest = max(int(own.max()) for own in every)
+    factor, unit = posterior.clock.scale(float(np.median(np.concatenate(every))))
+    edges = np.unique(np.geomspace(1, longest + 1, LOG_BINS).round().astype(np.int64))
+    widths = np.diff(np.log(edges))
+    middle = factor * np.sqrt(edges[1:] * edges[:-1])
+    for k, (own, colour) in enumerate(zip(every, colours(found.n_states), strict=True)):
+        share = np.histogram(own, edges)[0] / len(own) / widths
+        ax.stairs(np.sqrt(share), factor * edges, color=colour, fill=True, alpha=0.25)
+        law, low, high = np.sqrt(np.maximum(-np.diff(law_at_least(posterior, k, edges), axis=1), 0) / widths)
+        ax.plot(middle, law, color=colour, linewidth=1.4)
+        ax.fill_between(middle, np.minimum(low, high), np.maximum(low, high), color=colour, alpha=0.2, linewidth=0)
+    ax.set(xlabel=f"dwell time ({unit})", ylabel="√ share of visits per log unit", xscale="log", ylim=(0, None))
+    add_legend(ax, found.labels, colours(found.n_states))
     return ax

@@ -85,6 +85,7 @@ def render(
         levels=_text.levels(posterior),
         states=_text.states(posterior, columns),
         transitions=_text.transitions(posterior),
+        order_by=posterior.order_by,
         settings=_text.settings(posterior, settings or {}),
         versions=_text.versions(bokeh.__version__),
         written=datetime.now().astimezone(),

@@ -19,6 +19,8 @@ from ihmm._plot_data import (
     colours,
     densities,
     has_density,
+    law_at_least,
+    letters,
     observations,
     runs,
 )
@@ -33,6 +35,7 @@ from ihmm.report._bokeh import (
     set_axis_labels,
     set_integer_ticks,
 )
+from ihmm.report._kinetics import predictive_checks, ribbons, transition_density, transition_graph
 from ihmm.report._traces import traces
 
 HEIGHT = 260
@@ -43,7 +46,10 @@ DASHES = ("solid", "dashed", "dotted", "dashdot", "dotdash")  # distinguish line
 def figures(posterior: Posterior, names: Sequence[str]) -> dict[str, list[FigureItem]]:
     """Figures by section of the page."""
     return {
+        "recordings": ribbons(posterior),
         "states": [*_emissions(posterior, names), _transitions(posterior), _dwell_times(posterior)],
+        "kinetics": [*transition_graph(posterior), *transition_density(posterior, names)],
+        "checks": predictive_checks(posterior, names),
         "number": [_n_states(posterior)],
         "chains": traces(posterior),
     }
@@ -75,14 +81,17 @@ def _transitions(posterior: Posterior) -> FigureItem:
     origin, to = (index.ravel() for index in np.indices(matrix.shape))
     p = matrix.ravel()
     plot = empty_figure(max(HEIGHT, min(26 * n, 480)), x_range=Range1d(-0.5, n - 0.5), y_range=Range1d(n - 0.5, -0.5))
-    source = ColumnDataSource({"from": origin, "to": to, "p": p, "alpha": np.sqrt(p)})
+    labels = np.array(posterior.summary().labels, object)
+    names = {"from_name": labels[origin].tolist(), "to_name": labels[to].tolist()}
+    source = ColumnDataSource({"from": origin, "to": to, "p": p, "alpha": np.sqrt(p), **names})
     plot.grid.visible = False
     cells = plot.rect("to", "from", 0.96, 0.96, source=source, color=PALETTE[0], alpha="alpha")
     if n <= WRITTEN:
         _write_probabilities(plot, to, origin, p)
-    add_hover(plot, cells, [("from", "@from"), ("to", "@to"), ("probability", "@p{0.0000}")])
+    add_hover(plot, cells, [("from", "@from_name"), ("to", "@to_name"), ("probability", "@p{0.0000}")])
     set_integer_ticks(plot, "x", n)
     set_integer_ticks(plot, "y", n)
+    plot.axis.major_label_overrides = dict(enumerate(labels.tolist()))
     set_axis_labels(plot, "to state", "from state")
     return figure_item(plot, "transitions", "Transition probabilities", "heat map; the values are in the table below")
 
@@ -127,7 +136,7 @@ def _curves(posterior: Posterior, observed: Array, density: Density) -> figure:
     for k, (curve, colour) in enumerate(zip(curves.mean(axis=0).T, colours(curves.shape[2]), strict=True)):
         style = _state_line(k, colour)
         line = plot.step(grid, curve, mode="center", **style) if whole else plot.line(grid, curve, **style)
-        lines.append((str(k), [line]))
+        lines.append((posterior.summary().labels[k], [line]))
     add_legend(plot, [*lines, ("all", [every, band]), ("data", [data])])
     return plot
 
@@ -143,13 +152,16 @@ def _bars(posterior: Posterior, observed: Array, density: Density, n_symbols: in
     data = plot.vbar(symbols, 0.9, shares, fill_color=PALE, line_color=None, name="pale")
     n_states = curves.shape[2]
     width, bars = 0.8 / n_states, []
+    labels = posterior.summary().labels
+    names = letters(posterior) if len(letters(posterior)) == n_symbols else [str(i) for i in symbols]
     for k, (curve, colour) in enumerate(zip(curves.mean(axis=0).T, colours(n_states), strict=True)):
-        source = {"symbol": symbols, "x": symbols + (k - (n_states - 1) / 2) * width, "p": curve}
+        source = {"symbol": names, "x": symbols + (k - (n_states - 1) / 2) * width, "p": curve}
         bar = plot.vbar("x", width, "p", source=ColumnDataSource(source), color=colour)
-        add_hover(plot, bar, [("state", str(k)), ("symbol", "@symbol"), ("probability", "@p{0.0000}")])
-        bars.append((str(k), [bar]))
+        add_hover(plot, bar, [("state", labels[k]), ("symbol", "@symbol"), ("probability", "@p{0.0000}")])
+        bars.append((labels[k], [bar]))
     every = plot.segment(symbols, low, symbols, high, line_width=2, name="ink")
     set_integer_ticks(plot, "x", len(symbols))
+    plot.xaxis.major_label_overrides = dict(enumerate(names))
     add_legend(plot, [*bars, ("all", [every]), ("data", [data])])
     return plot
 
@@ -157,22 +169,29 @@ def _bars(posterior: Posterior, observed: Array, density: Density, n_symbols: in
 def _dwell_times(posterior: Posterior) -> FigureItem:
     summary, lengths_by_state = posterior.summary(), runs(posterior)
     longest = max(2.0, *(float(np.quantile(lengths, 1 - LONGEST)) for lengths in lengths_by_state))
-    plot = empty_figure(HEIGHT, x_range=Range1d(1, longest), y_range=Range1d(LONGEST, 1.2), y_axis_type="log")
+    factor, unit = posterior.clock.scale(longest)
+    x_range = Range1d(factor, factor * longest)
+    plot = empty_figure(HEIGHT, x_range=x_range, y_range=Range1d(LONGEST, 1.2), y_axis_type="log")
     lines = []
     for k, (lengths, colour) in enumerate(zip(lengths_by_state, colours(summary.n_states), strict=True)):
         share = at_least(lengths)
         steps = np.unique(np.geomspace(1, len(share), POINTS).round().astype(np.int64))
-        geometric = summary.transitions[k, k] ** (steps - 1.0)  # P(L ≥ n) = π_kk^(n − 1)
-        plot.line(steps, np.maximum(geometric, LONGEST / 10), line_color=colour, line_width=0.8, line_alpha=0.7)
-        source = ColumnDataSource({"steps": steps, "share": share[steps - 1]})
+        law, low, high = np.maximum(law_at_least(posterior, k, steps), LONGEST / 10)
+        plot.varea(factor * steps, low, high, fill_color=colour, fill_alpha=0.15)
+        plot.line(factor * steps, law, line_color=colour, line_width=0.8, line_alpha=0.7)
+        source = ColumnDataSource({"steps": factor * steps, "share": share[steps - 1]})
         line = plot.line(
             "steps", "share", source=source, line_color=colour, line_width=2, line_dash=DASHES[k % len(DASHES)]
         )
-        add_hover(plot, line, [("state", str(k)), ("n", "@steps"), ("P(dwell time ≥ n)", "@share{0.000}")])
-        lines.append((f"{k}: {np.median(lengths):g}", [line]))
-    set_axis_labels(plot, "dwell time n in steps", "P(dwell time ≥ n)")
+        add_hover(
+            plot,
+            line,
+            [("state", summary.labels[k]), ("n", f"@steps{{0.[000]}} {unit}"), ("P(dwell time ≥ n)", "@share{0.000}")],
+        )
+        lines.append((f"{summary.labels[k]}: {factor * np.median(lengths):.3g}", [line]))
+    set_axis_labels(plot, f"dwell time n ({unit})", "P(dwell time ≥ n)")
     add_legend(plot, lines)
-    label = "survival functions of the dwell times of each state; thin lines are geometric distributions"
+    label = "survival functions of the dwell times of each state; thin lines with 95 % bands are the fitted laws"
     return figure_item(plot, "dwell_times", "Dwell times (medians in the legend)", label)
 
 

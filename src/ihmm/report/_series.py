@@ -14,7 +14,9 @@ from bokeh.models import (
     BasicTickFormatter,
     BoxZoomTool,
     ColumnDataSource,
+    LinearAxis,
     PanTool,
+    PlainText,
     Range1d,
     ResetTool,
     SaveTool,
@@ -22,7 +24,8 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from ihmm._plot_data import COLUMNS, LANE, PALE, WRITTEN, alphabet, colours
+from ihmm._pictures import idealised
+from ihmm._plot_data import COLUMNS, LANE, PALE, WRITTEN, alphabet, colours, letters
 from ihmm._typing import FloatArray
 from ihmm.posterior import Posterior
 from ihmm.report._bokeh import add_hover, empty_figure, set_axis_labels
@@ -60,6 +63,7 @@ def series(posterior: Posterior, names: Sequence[str]) -> Series:
     )
     missing = [gaps(np.isnan(values[:, c]), size) for c, size in enumerate(sizes)]
     block, probabilities = block_means(summary.probabilities, MAX_PROBABILITIES // summary.n_states)
+    factor, unit = posterior.clock.scale(float(posterior.lengths.max()))
     data = {
         "offsets": encode(posterior.data.offsets.astype(np.int32)),
         "columns": [
@@ -76,12 +80,17 @@ def series(posterior: Posterior, names: Sequence[str]) -> Series:
         "complete": max(sizes) == 1,  # not downsampled
         "symbols": symbols or 0,
         "lane": LANE if symbols else 0,
+        "letters": letters(posterior),
+        "labels": summary.labels,
         "colours": colours(summary.n_states),
         "markers": MARKERS,
+        "levels": None if symbols else [_levels(posterior, values[:, c]) for c in range(len(shown))],
+        "names": shown,
+        "tick": factor,  # time from one step to the next
     }
     label = f"{', '.join(shown)} over {len(values)} steps, coloured by state, above the probability of each state"
     return Series(
-        figure=json_item(_layout(values[:, : len(shown)], shown, symbols)),
+        figure=json_item(_layout(values[:, : len(shown)], shown, letters(posterior), unit)),
         data=data,
         lengths=posterior.lengths.tolist(),
         block=max(sizes),
@@ -92,40 +101,56 @@ def series(posterior: Posterior, names: Sequence[str]) -> Series:
     )
 
 
+def _levels(posterior: Posterior, values: FloatArray) -> list[float | None]:
+    """Mean of the values on the level of each state; None if there are none."""
+    mean, _ = idealised(posterior, values)
+    states = posterior.summary().states
+    found = [mean[states == k][0] for k in range(posterior.summary().n_states)]
+    return [None if np.isnan(x) else float(x) for x in found]
+
+
 # Empty figures; the script finds their data sources by name
 
 
-def _layout(values: FloatArray, names: Sequence[str], symbols: int | None) -> Any:
+def _layout(values: FloatArray, names: Sequence[str], symbols: list[str], unit: str) -> Any:
     x = Range1d(-0.5, len(values) - 0.5, bounds=(-0.5, len(values) - 0.5), name="x")
     panels = [_panel(c, name, values[:, c], x, symbols, len(names)) for c, name in enumerate(names)]
-    return column([*panels, _strip(x)], sizing_mode="stretch_width", spacing=2)
+    return column([*panels, _strip(x, unit)], sizing_mode="stretch_width", spacing=2)
 
 
-def _panel(c: int, name: str, values: FloatArray, x: Range1d, symbols: int | None, n_panels: int) -> figure:
+def _panel(c: int, name: str, values: FloatArray, x: Range1d, symbols: list[str], n_panels: int) -> figure:
     height = HEIGHTS["one"] if n_panels == 1 else HEIGHTS["several"]
-    panel = _zoomable(height + 30 * (c == 0), x, _y_range(values, symbols), toolbar="above" if c == 0 else None)
+    panel = _zoomable(height + 30 * (c == 0), x, _y_range(values, len(symbols)), toolbar="above" if c == 0 else None)
     panel.xaxis.major_label_text_font_size = "0px"
     set_axis_labels(panel, "", name)
     missing, borders = _empty(f"gaps-{c}", "begin", "end"), _empty(f"borders-{c}", "x")
     panel.vstrip("begin", "end", source=missing, fill_color=PALE, line_color=None, name="gaps")
     panel.vspan("x", source=borders, line_dash="dotted", line_width=1, name="faint")
-    source = _empty(f"boxes-{c}", *SIDES, "low", "high", "first", "last", "state", "colour")
+    source = _empty(f"boxes-{c}", *SIDES, "low", "high", "first", "last", "symbol", "state", "colour")
     boxes = panel.quad(*SIDES, source=source, fill_color="colour", line_color="colour")
     panel.line("x", "y", source=_empty(f"line-{c}", "x", "y"), line_width=0.7, line_alpha=0.6, name="faint")
+    panel.line("x", "y", source=_empty(f"ideal-{c}", "x", "y"), line_width=1.2, name="ink")
     source = _empty(f"dots-{c}", "x", "y", "state", "colour", "marker", "percent")
     dots = panel.scatter("x", "y", source=source, marker="marker", size=6, fill_color="colour", line_color=None)
-    what = ("symbol", "@low{0}") if symbols else ("values", "@low{0.[0000]} to @high{0.[0000]}")
+    what = ("symbol", "@symbol") if symbols else ("values", "@low{0.[0000]} to @high{0.[0000]}")
     add_hover(panel, boxes, [what, ("state", "@state"), ("steps", STEPS)])
     add_hover(panel, dots, [("value", "@y{0.[00000]}"), ("state", "@state (@percent %)"), ("step", "@x{0}")])
-    if symbols and symbols <= WRITTEN:
-        panel.yaxis.ticker = list(range(symbols))
+    if 0 < len(symbols) <= WRITTEN:
+        panel.yaxis.ticker = list(range(len(symbols)))
+        panel.yaxis.major_label_overrides = dict(enumerate(symbols))
     return panel
 
 
-def _strip(x: Range1d) -> figure:
+def _strip(x: Range1d, unit: str) -> figure:
     strip = _zoomable(HEIGHTS["strip"], x, Range1d(0, 1), toolbar=None)
     strip.yaxis.ticker = [0, 1]
     set_axis_labels(strip, "step", "P(state)")
+    if unit != "steps":
+        strip.xaxis.visible = False
+        strip.extra_x_ranges = {"time": Range1d(0, 1, name="time")}
+        label = PlainText(text=f"time since the start ({unit})")
+        style = {"minor_tick_line_color": None, "axis_label_text_font_style": "normal"}
+        strip.add_layout(LinearAxis(x_range_name="time", axis_label=label, **style), "below")
     source = _empty("strip", *SIDES, "state", "colour", "percent", "first", "last")
     areas = strip.quad(*SIDES, source=source, fill_color="colour", line_color="colour", line_width=0.5)
     strip.vspan("x", source=_empty("borders-strip", "x"), line_dash="dotted", line_width=1, name="faint")
@@ -142,7 +167,7 @@ def _zoomable(height: int, x: Range1d, y: Range1d, toolbar: Any) -> figure:
     return panel
 
 
-def _y_range(values: FloatArray, symbols: int | None) -> Range1d:
+def _y_range(values: FloatArray, symbols: int) -> Range1d:
     if symbols:
         return Range1d(-0.6, symbols - 0.4)
     low, high = np.nanmin(values), np.nanmax(values)

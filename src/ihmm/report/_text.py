@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihmm._plot_data import colours
+from ihmm._plot_data import colours, column_names, letters
 from ihmm._typing import FloatArray
 from ihmm.diagnostics import Check
 from ihmm.posterior import Posterior
@@ -21,7 +21,7 @@ def columns(posterior: Posterior, names: Sequence[str] | None) -> list[str]:
     """Names of the columns; numbers if none are given."""
     n_columns = posterior.data.y[0].size
     if names is None:
-        return ["observation"] if n_columns == 1 else [f"column {c}" for c in range(n_columns)]
+        return column_names(posterior)
     given = [names] if isinstance(names, str) else [str(name) for name in names]
     if len(given) != n_columns:
         raise ValueError(f"names must have one entry per column of the series ({n_columns}), got {len(given)}: {given}")
@@ -37,7 +37,7 @@ def headline(posterior: Posterior) -> str:
 class Level(NamedTuple):
     """One row of the table of levels."""
 
-    number: int
+    name: str
     cells: list[str]
 
 
@@ -49,13 +49,16 @@ class LevelTable(NamedTuple):
 def levels(posterior: Posterior) -> LevelTable:
     """Share, mean and dwell time of each level, and its kinetic states."""
     found = posterior.levels()
-    header = ["share", "support", *(["mean"] if found.centers is not None else []), "dwell", "kinetic states"]
+    clock, (factor, unit) = posterior.clock, posterior.clock.scale(float(np.median(found.dwell)))
+    mean_of = ["mean"] if found.centers is not None else []
+    header = ["share", "support", *mean_of, f"dwell ({unit})", "kinetic states"]
     rows = []
     for j in range(found.n_levels):
         mean = [number(float(found.centers[j]))] if found.centers is not None else []
-        kinetic = ", ".join(f"{k} ({number(float(found.state_dwell[k]))} steps)" for k in found.states_of(j))
+        names = posterior.summary().labels
+        kinetic = ", ".join(f"{names[k]} ({clock.text(float(found.state_dwell[k]))})" for k in found.states_of(j))
         share, support = f"{found.shares[j]:.1%}", f"{found.support[j]:.0%}"
-        rows.append(Level(j, [share, support, *mean, number(float(found.dwell[j])), kinetic]))
+        rows.append(Level(found.labels[j], [share, support, *mean, number(factor * float(found.dwell[j])), kinetic]))
     return LevelTable(header, rows)
 
 
@@ -97,7 +100,7 @@ def versions(bokeh: str) -> str:
 class State(NamedTuple):
     """One row of the table of states."""
 
-    number: int
+    name: str
     colour: str
     mark: str
     cells: list[str]
@@ -113,21 +116,26 @@ def states(posterior: Posterior, names: Sequence[str]) -> Table:
     summary = posterior.summary()
     cells = [[f"{share:.1%}", f"{support:.0%}"] for share, support in zip(summary.shares, summary.support, strict=True)]
     header = ["share", "support"]
-    for name, values in {"dwell": summary.dwell, **summary.parameters}.items():
+    factor, unit = posterior.clock.scale(float(np.nanmedian(summary.dwell)))
+    dwell = {f"dwell ({unit})": factor * summary.dwell}
+    for name, values in {**dwell, **summary.shape_of_dwell, **summary.parameters}.items():
         for index in np.ndindex(values.shape[2:]):
-            header.append(_parameter(name, index, names))
+            header.append(_parameter(name, index, names, letters(posterior)))
             for k, row in enumerate(cells):
                 row.append(_interval(values[:, k, *index]))
     marked = zip(colours(len(cells)), cells, strict=True)
-    return Table(header, [State(k, hue, MARKS[k % len(MARKS)], row) for k, (hue, row) in enumerate(marked)])
+    labels = summary.labels
+    return Table(header, [State(labels[k], hue, MARKS[k % len(MARKS)], row) for k, (hue, row) in enumerate(marked)])
 
 
-def _parameter(name: str, index: tuple[int, ...], names: Sequence[str]) -> str:
-    """'mean of current'; an index that does not refer to a column remains a number."""
+def _parameter(name: str, index: tuple[int, ...], names: Sequence[str], symbols: Sequence[str]) -> str:
+    """'mean of current', 'probs of A'; an index that does not refer to a column remains a number."""
     if not index:
         return name
     by_column = name in ("mean", "variance", "covariance") or (name == "probs" and len(names) > 1)
     named = [names[i] for i in index] if by_column else map(str, index)
+    if name == "probs" and symbols and len(names) == 1:
+        named = [symbols[i] for i in index]
     return f"{name} of {' and '.join(dict.fromkeys(named))}"
 
 

@@ -6,11 +6,12 @@
 
   // Figures
 
-  const figures = {};
+  const figures = {}, pictures = {};
   for (const script of document.querySelectorAll("script[data-figure]")) {
     const name = script.dataset.figure;
     const views = await Bokeh.embed.embed_item(JSON.parse(script.textContent), name);
-    figures[name] = views.roots[0].model.document;
+    pictures[name] = views.roots[0];
+    figures[name] = pictures[name].model.document;
     paint(figures[name]);
   }
 
@@ -74,10 +75,12 @@
       model(`boxes-${c}`).data = boxes;
       model(`dots-${c}`).data = markers(column, zoomed_in ? every : isolated);
       model(`line-${c}`).data = line(column, every);
+      model(`ideal-${c}`).data = idealised(column, every, data.levels?.[c]);
       model(`gaps-${c}`).data = visible_gaps(gaps[c], first, last, pixels);
       model(`borders-${c}`).data = borders(first, last);
     });
     model("strip").data = stacked(first, last, pixels);
+    model("time")?.setv({start: x.start * data.tick, end: x.end * data.tick});
     model("borders-strip").data = borders(first, last);
   }
 
@@ -94,7 +97,7 @@
   function markers({step, value, state}, places) {
     const steps = places.map((i) => step[i]), states = places.map((i) => state[i]);
     return {
-      x: steps.map((t) => t - origin), y: places.map((i) => value[i]), state: states,
+      x: steps.map((t) => t - origin), y: places.map((i) => value[i]), state: states.map((k) => data.labels[k]),
       colour: states.map((k) => data.colours[k]), marker: states.map((k) => data.markers[k % data.markers.length]),
       percent: steps.map((t, i) => Math.round(100 * probability(Math.floor(t / data.block), states[i]))),
     };
@@ -117,6 +120,22 @@
     return points;
   }
 
+  // Every step at the mean of its level
+  function idealised({step, state}, places, levels) {
+    const trace = {x: [], y: []};
+    if (!levels) return trace;
+    for (const i of places) {
+      const ends = place(offsets, step[i - 1] + 1) < place(offsets, step[i] + 1);
+      if (trace.x.length && (step[i] > step[i - 1] + 1 || ends)) {
+        trace.x.push(NaN);
+        trace.y.push(NaN);
+      }
+      trace.x.push(step[i] - origin - 0.5, step[i] - origin + 0.5);
+      trace.y.push(levels[state[i]], levels[state[i]]);
+    }
+    return trace;
+  }
+
   // Boxes from the minimum to the maximum of each state in bins that are one pixel wide; one box for each symbol.
   // A value whose bin and neighbouring bins have no other value of its state is returned in `isolated`: its box would be
   // too small to see.
@@ -134,7 +153,8 @@
       index[at] = i;
     }
     const isolated = [];
-    const boxes = {left: [], right: [], bottom: [], top: [], low: [], high: [], first: [], last: [], state: [], colour: []};
+    const boxes = {left: [], right: [], bottom: [], top: [], low: [], high: [], first: [], last: [], symbol: [],
+      state: [], colour: []};
     for (let at = 0; at < n_boxes; at++) {
       if (count[at] == 0) continue;
       if (count[at] == 1 && !data.symbols && !count[at - 1] && !count[at + 1]) isolated.push(index[at]);
@@ -147,7 +167,8 @@
       boxes.high.push(high[at]);
       boxes.first.push(Math.ceil(left));
       boxes.last.push(Math.ceil(left + width) - 1);
-      boxes.state.push(k);
+      boxes.symbol.push(data.symbols ? data.letters[low[at]] : "");
+      boxes.state.push(data.labels[k]);
       boxes.colour.push(data.colours[k]);
     }
     return {boxes, isolated};
@@ -171,7 +192,7 @@
         areas.right.push(right - 0.5 - origin);
         areas.bottom.push(bottom);
         areas.top.push(bottom + height);
-        areas.state.push(k);
+        areas.state.push(data.labels[k]);
         areas.colour.push(data.colours[k]);
         areas.percent.push(100 * height);
         areas.first.push(left - origin);
@@ -218,7 +239,7 @@
     x.setv({start, end: start + span});
   }
 
-  for (const button of document.querySelectorAll(".controls button")) {
+  for (const button of document.querySelectorAll(".controls button:not(.save)")) {
     const {zoom = 1, move = 0} = button.dataset;
     button.addEventListener("click", () => {
       const span = x.end - x.start;
@@ -239,5 +260,42 @@
   for (const side of ["start", "end"]) x.properties[side].change.connect(redraw);
   new ResizeObserver(redraw).observe(document.getElementById("series"));
   draw();
+
+  // Downloads
+
+  function save(blob, name) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  const cell = (value) => {
+    const text = String(value).trim().replace(/\s+/g, " ");
+    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const csv = (rows) => new Blob(["\ufeff", rows.map((row) => row.map(cell).join(",") + "\r\n").join("")], {type: "text/csv"});
+
+  for (const button of document.querySelectorAll("button[data-svg]")) {
+    const name = button.dataset.svg;
+    button.addEventListener("click", async () => save(await pictures[name].export("svg").to_blob(), `${name}.svg`));
+  }
+  for (const button of document.querySelectorAll("button[data-csv]")) {
+    button.addEventListener("click", () => {
+      const rows = [...document.querySelectorAll(`#${button.dataset.csv} tr`)];
+      const visible = (one) => [...one.childNodes].filter((node) => node.className != "swatch").map((node) => node.textContent).join("");
+      save(csv(rows.map((row) => [...row.cells].map(visible))), `${button.dataset.csv}.csv`);
+    });
+  }
+  document.getElementById("save-series").addEventListener("click", () => {
+    const rows = [["step", "sequence", "time", "column", "value", "state", "probability"]];
+    columns.forEach(({step, value, state}, c) => step.forEach((t, i) => {
+      const sequence = place(offsets, t + 1) - 1, since = t - offsets[sequence];
+      const p = probability(Math.floor(t / data.block), state[i]);
+      rows.push([since, sequence, +(since * data.tick).toPrecision(9), data.names[c], data.symbols ? data.letters[value[i]] : value[i], data.labels[state[i]], p.toFixed(3)]);
+    }));
+    save(csv(rows), "series.csv");
+  });
   document.documentElement.dataset.ready = Math.round(performance.now());
 })();
