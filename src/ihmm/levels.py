@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ihmm import _html
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
-from ihmm.grouping import CENTERS, absorb_brief, center_of_states, draw_levels
+from ihmm.grouping import absorb_brief, center_of_states, draw_levels
 from ihmm.labels import evenly_spaced
 from ihmm.model import Draw, Model
+from ihmm.state_order import CENTERS
 from ihmm.summaries import Summary, dwell_times
 
 if TYPE_CHECKING:
@@ -94,6 +96,13 @@ class Levels:
         """(n_levels,): expected share of the steps."""
         return np.asarray(self.probabilities.mean(axis=0))
 
+    @property
+    def labels(self) -> list[str]:
+        """The names of the states of each level, or its number."""
+        names = self.summary.names
+        own = [[names[k] for k in self.states_of(j).tolist() if k in names] for j in range(self.n_levels)]
+        return [" / ".join(found) if found else str(j) for j, found in enumerate(own)]
+
     def states_of(self, level: int) -> IntArray:
         """The kinetic states of a level, longest dwell time first, without brief ones."""
         states = np.setdiff1d(np.flatnonzero(self.level_of_state == level), self.brief)
@@ -103,14 +112,16 @@ class Levels:
         """One row per level: share, support, mean, dwell time, its kinetic states and their dwell times."""
         import pandas
 
-        kinetic = [self.states_of(j) for j in range(self.n_levels)]
+        clock, kinetic = self.summary.clock, [self.states_of(j) for j in range(self.n_levels)]
+        dwell = [[f"{clock.duration(self.state_dwell[k]):.3g}" for k in states] for states in kinetic]
         columns: dict[str, Any] = {"share": self.shares, "support": self.support}
         if self.centers is not None:
             columns["mean"] = self.centers
         columns |= {
             "dwell": self.dwell,
+            **({"dwell_s": clock.duration(self.dwell)} if clock.is_known else {}),
             "states": [", ".join(map(str, states)) for states in kinetic],
-            "state dwell": [", ".join(f"{self.state_dwell[k]:.3g}" for k in states) for states in kinetic],
+            f"state dwell{'_s' * clock.is_known}": [", ".join(texts) for texts in dwell],
         }
         return pandas.DataFrame(columns, index=pandas.RangeIndex(self.n_levels, name="level"))
 
@@ -121,14 +132,23 @@ class Levels:
         for level in range(self.n_levels):
             states = self.states_of(level)
             if len(states) > 1:
-                dwell = _list([f"{self.state_dwell[k]:.3g}" for k in states])
+                dwell = _list(self._dwell_texts(states))
                 number = NUMBERS[len(states)] if len(states) < len(NUMBERS) else str(len(states))
-                parts.append(f"{self._name(level)} has {number} kinetic states with dwell times {dwell} steps")
+                parts.append(f"{self._name(level)} has {number} kinetic states with dwell times {dwell}")
         return "; ".join([f"{self.n_levels} level{'s' * (self.n_levels > 1)}", *parts]) + "."
+
+    def _dwell_texts(self, states: IntArray) -> list[str]:
+        """['2.4 s', '3 ms'], or ['2400', '3 steps']."""
+        if self.summary.clock.is_known:
+            return [self.summary.clock.text(self.state_dwell[k]) for k in states]
+        *others, last = [f"{self.state_dwell[k]:.3g}" for k in states]
+        return [*others, f"{last} steps"]
 
     def _name(self, level: int) -> str:
         if self.n_levels == 1:
             return "it"
+        if self.labels[level] != str(level):
+            return self.labels[level]
         if self.n_levels == 2 and self.centers is not None:
             return f"the {('lower', 'upper')[level]} one"
         return f"level {level}"
@@ -141,21 +161,37 @@ class Levels:
         text = f"{share} of the draws have {n} level{'s' * (n > 1)}"
         return ", ".join([text, *(f"{share} have {n}" for n, share in others)]) + "."
 
-    def __repr__(self) -> str:
-        rows = [["level", "share", *(["mean"] if self.centers is not None else []), "dwell", "kinetic states"]]
+    def _rows(self) -> list[list[str]]:
+        """Header and cells of the table that is printed."""
+        clock = self.summary.clock
+        scale = clock.scale(float(np.median(self.dwell)))
+        mean_of = ["mean"] if self.centers is not None else []
+        rows = [["level", "share", *mean_of, f"dwell ({scale.unit})", "kinetic states"]]
         for level in range(self.n_levels):
             mean = [f"{self.centers[level]:.3g}".replace("-", "−")] if self.centers is not None else []
-            states = ", ".join(f"{k} ({self.state_dwell[k]:.3g} steps)" for k in self.states_of(level))
-            rows.append([str(level), f"{self.shares[level]:.1%}", *mean, f"{self.dwell[level]:.3g}", states])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        text = "\n  ".join([f"{self.headline} {self.certainty}", *lines])
+            labels = self.summary.labels
+            states = ", ".join(f"{labels[k]} ({clock.text(self.state_dwell[k])})" for k in self.states_of(level))
+            dwell = f"{scale.factor * self.dwell[level]:.3g}"
+            rows.append([self.labels[level], f"{self.shares[level]:.1%}", *mean, dwell, states])
+        return rows
+
+    def _notes(self) -> Iterator[str]:
         if self.resolution is not None:
             least = ", ".join(f"{value:.3g}" for value in np.atleast_1d(self.resolution))
-            text += f"\n  Means that differ by less than {least} are one level."
+            yield f"Means that differ by less than {least} are one level."
         if len(self.brief):
-            text += f"\n  Too brief to count, and put with the level around: {_named_states(self.brief)}."
-        return text
+            yield f"Too brief to count, and put with the level around: {_named_states(self.brief)}."
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n  ".join([f"{self.headline} {self.certainty}", *lines, *self._notes()])
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._rows()
+        notes = [_html.paragraph(note) for note in self._notes()]
+        return "".join([_html.paragraph(f"{self.headline} {self.certainty}"), _html.table(header, rows), *notes])
 
 
 def find_levels(

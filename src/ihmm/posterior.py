@@ -2,7 +2,9 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, final
@@ -10,15 +12,17 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from ihmm import _checks, diagnostics, predict, store, summaries
+from ihmm import _checks, _html, averages, datatree, diagnostics, predict, store, summaries
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
+from ihmm.clock import Clock
 from ihmm.data import Data
-from ihmm.draw_storage import HYPER, Draws, PackedDraws, StoredDraws
+from ihmm.draw_storage import Draws, PackedDraws, StoredDraws
 from ihmm.evidence import collect
 from ihmm.levels import Levels, find_levels
 from ihmm.model import Draw, Model
 from ihmm.remedies import RunFacts
 from ihmm.samplers import Sampler
+from ihmm.state_order import check_names, reorder
 
 if TYPE_CHECKING:
     import xarray
@@ -43,6 +47,8 @@ class Posterior:
         Differences between means that do not matter, in the units of the data, as in `levels`; None by default.
     settings
         All settings of the run, None if they are not known.
+    order_by, names
+        How states are numbered, and their names, as in `relabel`.
     """
 
     def __init__(
@@ -61,6 +67,8 @@ class Posterior:
         self._states, self._records = states, tuple(records)
         self.resolution: float | tuple[float, ...] | None = None
         self.settings = settings
+        self.order_by = "use" if settings is None else settings.order_by
+        self.names = {} if settings is None else dict(settings.names)
         self._levels: dict[tuple[float | tuple[float, ...] | None, float | None], Levels] = {}
         self._checks: dict[float | tuple[float, ...] | None, diagnostics.Check] = {}
         shortest = min(len(record) for record in records)
@@ -78,6 +86,11 @@ class Posterior:
     def lengths(self) -> IntArray:
         """Length of each sequence; they sum to total T."""
         return self.data.lengths
+
+    @property
+    def clock(self) -> Clock:
+        """How long a step lasts and when each was taken; it counts steps if that is not known."""
+        return self.data.clock or Clock()
 
     @property
     def n_states(self) -> IntArray:
@@ -104,7 +117,30 @@ class Posterior:
         if len(like.states) != self._trajectories.shape[1]:
             n_steps = self._trajectories.shape[1]
             raise ValueError(f"like must be a summary of the same data, {n_steps} steps, got {len(like.states)}")
-        return summaries.summarise(self, self._trajectories, like, self.model.emission, self.model.duration)
+        return self._summarise(like)
+
+    def relabel(self, *, order_by: str | None = None, names: Mapping[int, str] | None = None) -> "Posterior":
+        """The same posterior with other numbers or names of its states, in tables, plots and reports.
+
+        Parameters
+        ----------
+        order_by
+            ``"use"``: the most used state is state 0; ``"mean"``: the state with the lowest mean is, of the first
+            column if there are several.
+        names
+            Names of states by their number in this order, such as ``{0: "closed", 1: "open"}``.
+        """
+        relabelled = copy(self)
+        for cached in ("_summary", "labelled_draws"):
+            relabelled.__dict__.pop(cached, None)
+        relabelled._levels, relabelled._checks = {}, {}
+        relabelled.order_by = self.order_by if order_by is None else order_by
+        relabelled.names = self.names if names is None else check_names(names)
+        n_states = relabelled.summary().n_states
+        unknown = [k for k in relabelled.names if k >= n_states]
+        if unknown:
+            raise ValueError(f"names has state {unknown[0]}, but there are states 0 to {n_states - 1}")
+        return relabelled
 
     def check(self) -> diagnostics.Check:
         """Can the answer be trusted? Convergence, agreement of the chains and fit of the model. Print it to read it.
@@ -172,41 +208,48 @@ class Posterior:
         States that were never visited are included. `y` is one series or a list of them, as for `sample`; missing
         values do not contribute.
         """
-        by_draw = predict.log_likelihood(self.model, self._observe(y), self._labelled)
+        by_draw = averages.log_likelihood(self.model, self.observe(y), self.labelled_draws)
         return np.asarray(logsumexp(by_draw, axis=0) - np.log(len(by_draw)))
 
-    def smooth(self, y: Any) -> FloatArray:
-        """P(s_t | y), (total T, n_states + 1): the states of `summary`; the last column is all other states."""
-        return self._state_probabilities(y, causal=False)
+    def smooth(self, y: Any, *, error: float = 0.01) -> FloatArray:
+        """P(s_t | y), (total T, n_states + 1): the states of `summary`; the last column is all other states.
 
-    def filter(self, y: Any) -> FloatArray:
+        Only as many of the draws are averaged as it takes for the standard error of every probability, compared with
+        the average over all draws, to be at most `error`. With ``error=0`` all are.
+        """
+        return self._state_probabilities(y, error, causal=False)
+
+    def filter(self, y: Any, *, error: float = 0.01) -> FloatArray:
         """P(s_t | y_1 … y_t): like `smooth`, but causal. The parameters are those of the fit."""
-        return self._state_probabilities(y, causal=True)
+        return self._state_probabilities(y, error, causal=True)
 
     def decode(self, y: Any) -> IntArray:
         """Most probable trajectory (Viterbi) under each draw: (all draws, total T), −1 for states not in `summary`."""
-        return predict.decode(self.model, self._observe(y), self._labelled)
+        return predict.decode(self.model, self.observe(y), self.labelled_draws)
 
     def forecast(self, steps: int, y: Any = None) -> "predict.Forecast | list[predict.Forecast]":
         """Simulate the future of the fitted series, or of `y`, once per draw; a list for several sequences."""
         _checks.count("steps (to forecast)", steps)
-        data = self._observe(y) if y is not None else None
-        futures = predict.forecast(self.model, self.data, self._labelled, steps, data)
+        data = self.observe(y) if y is not None else None
+        futures = predict.forecast(self.model, self.data, self.labelled_draws, steps, data)
         return futures[0] if len(futures) == 1 else futures
 
     def impute(self) -> predict.Imputed:
         """Draw the missing values of the fitted series, once per draw."""
-        return predict.impute(self.model, self.data, self._labelled)
+        return predict.impute(self.model, self.data, self.labelled_draws)
 
-    def _state_probabilities(self, y: Any, *, causal: bool) -> FloatArray:
-        n_labels = self.summary().n_states
-        return predict.state_probabilities(self.model, self._observe(y), self._labelled, n_labels, causal=causal)
+    def _state_probabilities(self, y: Any, error: float, *, causal: bool) -> FloatArray:
+        if not error >= 0:
+            raise ValueError(f"error must be a standard error, or 0 to average over all draws, got {error!r}")
+        labelled, n_labels = self.labelled_draws, self.summary().n_states
+        return averages.state_probabilities(self.model, self.observe(y), labelled, n_labels, causal=causal, error=error)
 
-    def _observe(self, y: Any) -> Data:
-        return self.model.observe(y, shortest=1, columns=self.data.columns)
+    def observe(self, y: Any) -> Data:
+        """Validate new series, whose columns and symbols are matched by name to those of the fit."""
+        return self.model.observe(y, shortest=1, columns=self.data.columns, symbols=self.data.symbols)
 
     @cached_property
-    def _labelled(self) -> "list[predict.LabelledDraw]":
+    def labelled_draws(self) -> "list[predict.LabelledDraw]":
         """All draws with the labels of the summary, each with its own random stream for predictions."""
         seed = self.seed or 0
         return [
@@ -216,7 +259,11 @@ class Posterior:
 
     @cached_property
     def _summary(self) -> summaries.Summary:
-        return summaries.summarise(self, self._trajectories, emission=self.model.emission, duration=self.model.duration)
+        return replace(reorder(self._summarise(), self.order_by), names=self.names)
+
+    def _summarise(self, like: summaries.Summary | None = None) -> summaries.Summary:
+        emission, duration = self.model.emission, self.model.duration
+        return summaries.summarise(self, self._trajectories, like, emission, duration, self.clock)
 
     @cached_property
     def _trajectories(self) -> Array:
@@ -286,39 +333,45 @@ class Posterior:
             chains=1 + max(record.chain for record in self._records),
             init=None,
             save_warmup=self.warmup is not None,
+            order_by=self.order_by,
+            names=tuple(self.names.items()),
         )
         warmup = StoredDraws(self.warmup._states, self.warmup._records) if self.warmup is not None else None
         return store.RunContents(settings, self.data, StoredDraws(self._states, self._records), warmup)
 
-    def to_datatree(self) -> "xarray.DataTree":
-        """Convert to the format of ArviZ: groups posterior, sample_stats, observed_data, and ``warmup_…`` if saved."""
+    def to_datatree(
+        self, *, states: bool = False, log_likelihood: bool = True, posterior_predictive: bool = True
+    ) -> "xarray.DataTree":
+        """Convert to the format of ArviZ.
+
+        The group `posterior` has what is unknown and not constant: the hyperparameters and, by state of `summary`, the
+        dwell time, the transitions of one step and the emission parameters. In a draw that does not have one of these
+        states, the values are those of the state with most of its steps. `sample_stats` has what is counted in each
+        draw: the number of states, the share of the steps in each of them, and statistics of the sampler. Other groups:
+        `observed_data` and, if tuning sweeps were saved, ``warmup_…``. Chains are truncated to the shortest.
+
+        Parameters
+        ----------
+        states
+            Add the states of each draw, whose numbers mean something else in every draw.
+        log_likelihood
+            Add log p(y_t | y_1 … y_{t−1}, θ) for every informative step, with the states summed out. The sum over the
+            steps is log p(y | θ).
+        posterior_predictive
+            Add series as long as the data, simulated from the draws.
+
+        The last two have fewer, evenly spaced draws if they would need more than 160 MB.
+        """
         import xarray
 
         seed = self.seed if self.seed is None or self.seed < 2**63 else str(self.seed)  # netCDF has no wider integers
         attrs = {"inference_library": "ihmm", "inference_library_version": store.version(), "seed": seed}
-        groups = {name: xarray.Dataset(*group) for name, group in self._groups().items()}
-        tree = xarray.DataTree.from_dict(groups)
+        found = datatree.groups(
+            self, states=states, log_likelihood=log_likelihood, posterior_predictive=posterior_predictive
+        )
+        tree = xarray.DataTree.from_dict({name: xarray.Dataset(*group) for name, group in found.items()})
         tree.attrs = {name: value for name, value in attrs.items() if value is not None}
         return tree
-
-    def _groups(self) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-        """Variables and coordinates of each group."""
-        sweep = {"chain": [record.chain for record in self._records], "draw": np.arange(self.n_states.shape[1])}
-        time = _time(self.lengths)
-        names = [name for name in (*HYPER, "sigma", "n_states") if name in self.traces]
-        unknown = {name: (("chain", "draw"), self.traces[name]) for name in names}
-        stats = {name: trace for name, trace in self.traces.items() if name not in unknown}
-        stats["lp"] = stats.pop("log_joint")
-        y_dims = ("time", "column")[: self.data.y.ndim]
-        groups: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-            "posterior": ({**unknown, "states": (("chain", "draw", "time"), self.states)}, {**sweep, **time}),
-            "sample_stats": ({name: (("chain", "draw"), trace) for name, trace in stats.items()}, sweep),
-            "observed_data": ({"y": (y_dims, self.data.values)}, time),
-        }
-        if self.warmup is not None:
-            warmup = self.warmup._groups()
-            groups |= {f"warmup_{name}": warmup[name] for name in ("posterior", "sample_stats")}
-        return groups
 
     def __repr__(self) -> str:
         chains, draws = self.n_states.shape
@@ -334,14 +387,11 @@ class Posterior:
             lines.append(f"  chains have {', '.join(str(len(record)) for record in self._records)} draws, see .draws")
         return "\n".join(lines)
 
-
-def _time(lengths: IntArray) -> dict[str, Any]:
-    """Coordinates of the time axis: the position; for several sequences also the sequence and the step within it."""
-    time: dict[str, Any] = {"time": np.arange(lengths.sum())}
-    if len(lengths) > 1:
-        time["sequence"] = ("time", np.repeat(np.arange(len(lengths)), lengths))
-        time["step"] = ("time", np.concatenate([np.arange(length) for length in lengths]))
-    return time
+    def _repr_html_(self) -> str:
+        heading, *facts = (line.strip() for line in repr(self).splitlines())
+        levels = self.levels()
+        text = [_html.paragraph(heading, bold=True), *(_html.paragraph(fact) for fact in facts)]
+        return "".join([*text, levels._repr_html_()])
 
 
 def _shares(probabilities: dict[int, float], most: int = 4) -> str:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ihmm import _html
 from ihmm._typing import Array, FloatArray, IntArray, Phi
+from ihmm.clock import Clock
 from ihmm.durations import Duration, Omega
 from ihmm.emissions._angles import angle_fields, unwrap
 from ihmm.emissions._parameters import fields, join, rebuild, take
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 POOLED_DRAWS = 20  # draws whose mixtures are averaged
+RATE_DRAWS = 1000  # draws whose rates are kept
 QUANTILES = (0.5, 0.025, 0.975)
 MIN_EXIT = 1e-12  # lower bound of the probability of leaving a state, so that dwell times are finite
 MAX_SHOWN = 3  # entries of a parameter that are shown in a line of text
@@ -45,8 +48,8 @@ def co_assignment(states: Array, steps: IntArray) -> FloatArray:
 
 def dwell_times(states: Array, offsets: IntArray) -> tuple[IntArray, IntArray]:
     """Lengths and states of the runs of one state sequence. Runs do not extend across sequences."""
-    length, state, _ = runs(states, offsets)
-    return length, state
+    found = runs(states, offsets)
+    return found.length, found.state
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,15 @@ class Summary:
         Posterior mean of the emission parameters. Of mixtures: the pooled components of several draws.
     durations
         Posterior mean of the parameters of the duration laws, if the model has durations.
+    dwell_law
+        Name of a parameter of the duration laws → (draws, n_states). Empty if the model has no durations.
+    exits
+        (at most 1000 draws, n_states, n_states): probability of going from one state to another, per step spent in the
+        first: the probability that the other follows, over the expected dwell time. NaN on the diagonal.
+    clock
+        How long a step lasts.
+    names
+        Names of states by number, of those that have one.
     """
 
     states: IntArray
@@ -88,11 +100,20 @@ class Summary:
     dwell: FloatArray
     parameters: dict[str, FloatArray]
     phi: Phi
-    durations: Omega | None = None
+    durations: Omega | None
+    dwell_law: dict[str, FloatArray]
+    exits: FloatArray
+    clock: Clock
+    names: dict[int, str]
 
     @property
     def n_states(self) -> int:
         return len(self.initial)
+
+    @property
+    def labels(self) -> list[str]:
+        """The name of each state, or its number."""
+        return [self.names.get(k, str(k)) for k in range(self.n_states)]
 
     @property
     def shares(self) -> FloatArray:
@@ -104,29 +125,78 @@ class Summary:
         """(n_states,): share of the draws that have the state."""
         return np.asarray(np.isfinite(self.dwell).mean(axis=0))
 
+    @property
+    def shape_of_dwell(self) -> dict[str, FloatArray]:
+        """Parameters of the duration laws under their names in printed tables; none if the mean is the only one."""
+        return {f"dwell {name}": values for name, values in self.dwell_law.items()} if len(self.dwell_law) > 1 else {}
+
     def table(self) -> "pandas.DataFrame":
-        """One row per state: share, support, and medians with 95 % intervals of dwell time and emission parameters."""
+        """One row per state: share, support, and medians with 95 % intervals of dwell time, its law, and parameters."""
         import pandas
 
-        columns: dict[str, Any] = {"share": self.shares, "support": self.support}
-        for name, values in {"dwell": self.dwell, **self.parameters}.items():
+        columns: dict[str, Any] = {"name": self.labels} if self.names else {}
+        columns |= {"share": self.shares, "support": self.support}
+        law = {f"dwell_{name}": values for name, values in self.dwell_law.items()}
+        for name, values in {"dwell": self.dwell, **law, **self.parameters}.items():
             for index in np.ndindex(values.shape[2:]):
                 full = name + "".join(f"[{i}]" for i in index)
                 quantiles = np.nanquantile(values[:, :, *index], QUANTILES, axis=0)
                 columns |= dict(zip((full, f"{full}_low", f"{full}_high"), quantiles, strict=True))
+                if name == "dwell" and self.clock.is_known:
+                    seconds = self.clock.duration(quantiles)
+                    columns |= dict(zip(("dwell_s", "dwell_s_low", "dwell_s_high"), seconds, strict=True))
         return pandas.DataFrame(columns, index=pandas.RangeIndex(self.n_states, name="state"))
 
-    def __repr__(self) -> str:
+    @property
+    def rates(self) -> FloatArray:
+        """(draws, n_states, n_states): k_ij, transitions from state i to state j per second spent in i.
+
+        Per step if the time between steps is not known. NaN on the diagonal and where a draw does not have both states;
+        at most 1000 draws. Visits of less than a step are not seen, so that rates near one per step are too low.
+        """
+        return np.asarray(self.exits / self.clock.duration(1.0))
+
+    def rate_table(self) -> "pandas.DataFrame":
+        """One row for each transition: median rate per second, or per step, with its 95 % interval, fastest first."""
+        import pandas
+
+        rates = self.rates
+        pairs = [(i, j) for i, j in np.argwhere(np.isfinite(rates).any(axis=0)).tolist()]
+        found = np.array([np.nanquantile(rates[:, i, j], QUANTILES) for i, j in pairs]).reshape(-1, 3)
+        columns: dict[str, Any] = {"from": [i for i, _ in pairs], "to": [j for _, j in pairs]}
+        if self.names:
+            columns |= {f"{end}_name": [self.labels[k] for k in states] for end, states in list(columns.items())}
+        per = f"rate_per_{self.clock.unit}"
+        table = pandas.DataFrame(columns | dict(zip((per, f"{per}_low", f"{per}_high"), found.T, strict=True)))
+        return table.sort_values(per, ascending=False, kind="stable", ignore_index=True)
+
+    @property
+    def _heading(self) -> str:
         low, high = np.quantile(self.sizes, QUANTILES[1:], method="inverted_cdf")
-        shown = {name: values for name, values in self.parameters.items() if values[0, 0].size <= MAX_SHOWN}
-        rows = [["state", "share", "dwell", *shown]]
+        count = f"{self.n_states} state{'s' * (self.n_states > 1)}; 95 % of the draws have {low} to {high}"
+        return f"{count}. Medians and 95 % intervals:"
+
+    def _rows(self) -> list[list[str]]:
+        """Header and cells of the table that is printed."""
+        shown = self.shape_of_dwell | {
+            name: values for name, values in self.parameters.items() if values[0, 0].size <= MAX_SHOWN
+        }
+        scale = self.clock.scale(float(np.nanmedian(self.dwell)))
+        rows = [["state", "share", f"dwell ({scale.unit})", *shown]]
         for k in range(self.n_states):
-            cells = [_interval(values[:, k]) for values in (self.dwell, *shown.values())]
-            rows.append([str(k), f"{self.shares[k]:.1%}", *cells])
+            cells = [_interval(values[:, k]) for values in (scale.factor * self.dwell, *shown.values())]
+            rows.append([self.labels[k], f"{self.shares[k]:.1%}", *cells])
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self._rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        count = f"{self.n_states} state{'s' * (self.n_states > 1)}; 95 % of the draws have {low} to {high}"
-        return "\n  ".join([f"{count}. Medians and 95 % intervals:", *lines])
+        return "\n  ".join([self._heading, *lines])
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._rows()
+        return _html.paragraph(self._heading) + _html.table(header, rows)
 
 
 def summarise(
@@ -135,6 +205,7 @@ def summarise(
     like: "Summary | None" = None,
     emission: Emission | None = None,
     duration: Duration | None = None,
+    clock: Clock | None = None,
 ) -> Summary:
     """Summarise `draws`, whose state sequences are the rows of `states`.
 
@@ -151,6 +222,8 @@ def summarise(
 
     initial, transitions = np.zeros(n_labels), np.zeros((n_labels, n_labels))
     dwell = np.full((n_draws, n_labels), np.nan)
+    rate_draws = {d: i for i, d in enumerate(evenly_spaced(n_draws, RATE_DRAWS).tolist())}
+    exits = np.full((len(rate_draws), n_labels, n_labels), np.nan)
     omega: dict[str, FloatArray] = {}
     parameters: dict[str, FloatArray] = {}
     pooled: list[list[Phi]] = [[] for _ in range(n_labels)]
@@ -165,6 +238,9 @@ def summarise(
             for name, values in fields(draw.durations).items():
                 own = omega.setdefault(name, np.full((n_draws, n_labels, *values.shape[1:]), np.nan))
                 own[d, present] = values[found.state[present]]
+        if d in rate_draws:
+            exits[rate_draws[d]] = _exits(rows, present, dwell[d])
+        if duration is not None:
             rows[np.arange(len(present)), present] = 0.0
         transitions[present] += rows
         for name, values in describe(draw.phi).items():
@@ -192,7 +268,20 @@ def summarise(
         parameters=parameters,
         phi=phi,
         durations=rebuild(draw.durations, (np.nanmean(own, axis=0) for own in omega.values())) if omega else None,
+        dwell_law=omega,
+        exits=exits,
+        clock=clock or Clock(),
+        names={},
     )
+
+
+def _exits(rows: FloatArray, present: IntArray, dwell: FloatArray) -> FloatArray:
+    """(labels, labels): P(j follows i) / E[dwell time of i] for labels `present`, whose transitions are `rows`."""
+    exits = np.full((len(dwell), len(dwell)), np.nan)
+    leave = np.maximum(1 - rows[np.arange(len(present)), present], MIN_EXIT)
+    exits[np.ix_(present, present)] = rows[:, present] / (leave * dwell[present])[:, None]
+    np.fill_diagonal(exits, np.nan)
+    return exits
 
 
 def _label_transitions(draw: Draw, found: Match, present: IntArray, n_labels: int) -> tuple[FloatArray, FloatArray]:
