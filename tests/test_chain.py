@@ -17,6 +17,7 @@ import pytest
 import ihmm
 from ihmm.data import Data
 from ihmm.model import Draw, Model
+from ihmm.running import SamplingStopped
 from ihmm.samplers import ParticleGibbs, PassInfo, StateUpdate
 
 MODEL = ihmm.Model(ihmm.Normal())
@@ -154,7 +155,7 @@ def test_draws_equal_the_values_that_were_yielded():
 def test_observations_are_checked_once_for_all_chains(monkeypatch):
     calls = []
     observe = Model.observe
-    monkeypatch.setattr(Model, "observe", lambda model, y: calls.append(y) or observe(model, y))
+    monkeypatch.setattr(Model, "observe", lambda model, y, **given: calls.append(y) or observe(model, y, **given))
     ihmm.sample(MODEL, Y, draws=1, tune=0, chains=3, **QUIET)
     assert len(calls) == 1
 
@@ -237,9 +238,9 @@ def test_an_error_in_one_chain_stops_the_others_and_names_the_chain():
 
 
 def interrupted(sampler: Still, **settings) -> tuple[ihmm.Posterior, str]:
-    with pytest.warns(UserWarning, match="sampling was stopped") as caught:
+    with pytest.warns(SamplingStopped, match="sampling was stopped") as caught:
         posterior = ihmm.sample(MODEL, Y, sampler=sampler, draws=100_000, progress=False, **settings)
-    (message,) = (str(warning.message) for warning in caught if warning.category is UserWarning)
+    (message,) = (str(warning.message) for warning in caught if warning.category is SamplingStopped)
     return posterior, message
 
 

@@ -62,6 +62,50 @@ def fit(*args):
 # Fit
 
 
+@pytest.mark.parametrize("option", [("--time", "time"), ("--dt", "100ms"), ("--sample-rate", "10Hz")])
+def test_times_are_in_all_results(option):
+    result = fit(*option, "--out", "runs/x")
+    posterior = ihmm.Posterior.load("runs/x")
+    assert posterior.clock.step == pytest.approx(0.1)
+    assert "dwell (s)" in result.stdout
+    assert "Transitions per second in a state" in result.stdout
+    np.testing.assert_array_equal(pd.read_csv("runs/x/segmentation.csv")["time_s"], np.arange(300) / 10)
+    states, rates = pd.read_csv("runs/x/states.csv"), pd.read_csv("runs/x/rates.csv")
+    np.testing.assert_allclose(states["dwell_s"], 0.1 * states["dwell"])
+    assert list(rates) == ["from", "to", "rate_per_s", "rate_per_s_low", "rate_per_s_high"]
+    assert json.loads(Path("runs/x/summary.json").read_text())["seconds_per_step"] == posterior.clock.step
+    run("predict", "runs/x", "trace.csv", "--out", "states.csv")
+    np.testing.assert_array_equal(pd.read_csv("states.csv")["time_s"], np.arange(300) / 10)
+
+
+def test_a_file_as_it_is_can_be_fitted_with_dates_and_marked_values():
+    rows = [f"2024-01-01 00:{i // 60:02}:{i % 60:02};{y:.3f}".replace(".", ",") for i, y in enumerate(RECORDING.y)]
+    rows[7] = rows[7].split(";")[0] + ";-9999"
+    Path("odd.csv").write_text("\n".join(["Acme 3000", "# ion channel", "when;current", ";pA", *rows]))
+    options = ("--skip-rows", "1", "--decimal", ",", "--na", "-9999")
+    result = run("fit", "odd.csv", *options, *SHORT, "--out", "runs/odd")
+    assert "cells are separated by semicolons" in result.stderr
+    assert "Column when is the time of each row" in result.stderr
+    table = pd.read_csv("runs/odd/segmentation.csv", parse_dates=["time"])
+    assert table["time"].iloc[-1] == pd.Timestamp("2024-01-01 00:04:59")
+    assert np.flatnonzero(table["current"].isna()).tolist() == [7]
+    run("predict", "runs/odd", "odd.csv", "--out", "states.csv")
+    run("fit", "--config", "runs/odd/settings.toml", "--no-report", "--out", "runs/again")
+    np.testing.assert_array_equal(ihmm.Posterior.load("runs/again").states, ihmm.Posterior.load("runs/odd").states)
+
+
+def test_states_are_ordered_and_named_now_or_later():
+    first = fit("--order-by", "mean", "--name", "0=closed", "--out", "runs/x")
+    assert "closed" in first.stdout
+    assert "closed" in set(pd.read_csv("runs/x/segmentation.csv")["state_name"])
+    means = pd.read_csv("runs/x/states.csv")["mean"]
+    assert (np.diff(means) > 0).all()
+    assert "there are states 0 to" in error_of("report", "runs/x", "--name", "99=x")
+    run("report", "runs/x", "--order-by", "use", "--name", "1=open")
+    assert pd.read_csv("runs/x/states.csv")["name"].tolist()[1] == "open"
+    assert "--name must be the number of a state and its name" in error_of("fit", "trace.csv", "--name", "closed")
+
+
 def test_fit_prints_a_summary_and_writes_all_files(folder):
     result = fit("--out", "runs/x")
     assert result.stderr == ""
@@ -70,7 +114,8 @@ def test_fit_prints_a_summary_and_writes_all_files(folder):
     assert repr(posterior.summary()) in result.stdout
     assert "Files in runs/x: " in result.stdout
     table = pd.read_csv("runs/x/segmentation.csv")
-    assert list(table) == ["sequence", "row", "level", "level_probability", "state", "probability"]
+    assert list(table) == ["sequence", "row", "current", "level", "level_probability", "state", "probability"]
+    np.testing.assert_allclose(table["current"], RECORDING.y)
     np.testing.assert_array_equal(table["level"], posterior.levels().segmentation)
     np.testing.assert_array_equal(table["state"], posterior.summary().states)
     assert table["row"].tolist() == list(range(1, 301))
@@ -90,6 +135,12 @@ def test_the_resolution_is_stored_and_used():
     assert summary["n_levels"] == 1
     assert summary["resolution"] == 1e9
     assert "--resolution must be positive, got -1" in error_of("fit", "trace.csv", "--resolution", -1)
+
+
+def test_a_first_visit_may_have_begun_before_the_data():
+    fit("--duration", "poisson", "--left-censored", "--out", "x")
+    assert ihmm.Posterior.load("x").model.left_censored
+    assert "left_censored = true" in Path("x/settings.toml").read_text("utf-8")
 
 
 def test_model_and_draws_are_the_same_as_in_python():
@@ -323,7 +374,6 @@ BAD_FILES = {
     "text.csv": ("time,current\n0,1\n1,oops\n", "text.csv, line 3: 'oops' in column current is not a number"),
     "ragged.csv": ("time,current\n0,1\n1,2,3\n", "ragged.csv, line 3 has 3 cells, but the first line has 2"),
     "other.csv": ("time,voltage\n0,1\n1,2\n", "other.csv has no column current; its columns are time, voltage"),
-    "semi.csv": ("time;current\n0;1\n1;2\n", "semi.csv has only one column with delimiter ','; try --delimiter ';'"),
     "binary.csv": (b"\0\1\2", "binary.csv is a binary file of unknown format; expected CSV, TSV, NPY or Parquet"),
     "latin.csv": (b"time,current\n0,\xe9\n", "latin.csv is not UTF-8 text (line 2); save it as UTF-8"),
     "bad.parquet": (b"not parquet, not at all", "bad.parquet cannot be read as Parquet"),
@@ -346,17 +396,20 @@ def test_a_folder_instead_of_a_file_is_an_error(folder):
     assert error_of("fit", "sub") == "Error: sub is a folder, not a file"
 
 
+BOTH = ("--column", "time", "--column", "current")
 BAD_OPTIONS = {
     "no file": ((), "no input file; name one on the command line or in the --config file"),
     "order": (("trace.csv", "--order", "2"), "--order requires --emission autoregressive or levels, got"),
     "particles": (("trace.csv", "--sampler", "beam", "--particles", "5"), "--particles requires"),
     "id": (("trace.csv", "--column", "time", "--id", "time"), "column time is given for both --column and --id"),
-    "columns": (("trace.csv", "--column", "*", "--emission", "poisson"), 'emission="poisson" takes one column, got 2'),
+    "columns": (("trace.csv", *BOTH, "--emission", "poisson"), 'emission="poisson" takes one column, got 2'),
     "fractions": (("trace.csv", "--column", "current", "--emission", "categorical"), "expects whole numbers"),
     "draws": (("trace.csv", "--draws", "0"), "expected a positive number of draws or auto, got '0'"),
     "init": (("trace.csv", "--init", "zero"), "expected a positive number of states or auto, got 'zero'"),
     "emission": (("trace.csv", "--emission", "gamma"), "'gamma' is not one of"),
     "option": (("trace.csv", "--colunm", "x"), "Did you mean"),
+    "dt": (("trace.csv", "--column", "current", "--dt", "quick"), "dt must be a number with a unit, such as 0.1ms"),
+    "two clocks": (("trace.csv", "--dt", "1s", "--sample-rate", "1"), "give one of --time, --dt and --sample-rate"),
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import itertools
 import multiprocessing
 import os
 import signal
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,6 +15,8 @@ from ihmm import distributed
 from ihmm.gibbs import initial_draw, sweep
 
 dask = pytest.importorskip("dask.distributed")
+dask_config = pytest.importorskip("dask").config
+SubprocessScheduler = pytest.importorskip("distributed.deploy.subprocess").SubprocessScheduler
 pytestmark = pytest.mark.cluster
 
 MODEL = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(stickiness=ihmm.BetaPrior(1, 1)))
@@ -109,6 +111,20 @@ def test_every_kind_of_emission_has_the_same_draws_on_a_cluster(client, name):
     here = ihmm.sample(model, y, cores=1, **settings)
     assert_same(ihmm.sample(model, y, workers=distributed.Cluster(client), **settings), here)
     assert here.n_states.max() > 85
+
+
+@pytest.mark.parametrize("kind", ["negative binomial", "left-censored", "noise with a memory"])
+def test_models_with_durations_have_the_same_draws_on_a_cluster(client, kind):
+    prior, law = ihmm.HDPPrior(2.0, 5.0), ihmm.durations.NegativeBinomial(minimum=2)
+    emission = ihmm.NoisyLevels(2) if kind == "noise with a memory" else ihmm.Normal()
+    model = ihmm.Model(emission, prior, law, left_censored=kind == "left-censored")
+    settings = SETTINGS | {"draws": 2, "tune": 0, "thin": 2, "init": 10}
+    y = series(10, 4000)
+    here = ihmm.sample(model, y, cores=1, **settings)
+    there = ihmm.sample(model, y, workers=distributed.Cluster(client), **settings)
+    assert_same(there, here)
+    for ours, theirs in zip(here.draws[0][1].durations, there.draws[0][1].durations, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.fixture
@@ -210,8 +226,75 @@ def test_a_worker_that_is_killed_is_not_missed(client, many, thin, monkeypatch):
     assert next(asked) > 80
 
 
+class OwnCluster:
+    """A scheduler in a process of its own, and workers in this one with different numbers of threads."""
+
+    def __init__(self):
+        workers = {i: {"cls": dask.Worker, "options": {"nthreads": i}} for i in (1, 3)}
+        scheduler = {"cls": SubprocessScheduler, "options": {"scheduler_kwargs": {"dashboard": False}}}
+        self.cluster = dask.SpecCluster(workers, scheduler, silence_logs=50)
+        self.client = dask.Client(self.cluster)
+
+    def kill_scheduler(self):
+        self.cluster.scheduler.process.kill()
+
+    def close_client(self):
+        self.client.close()
+
+
+@pytest.fixture
+def own():
+    with dask_config.set({"distributed.comm.timeouts.connect": "1s"}):
+        made = OwnCluster()
+        yield made
+        made.client.close()
+        with contextlib.suppress(Exception):
+            made.cluster.close(timeout=2)
+        made.cluster.status = dask.Status.closed  # without its scheduler it cannot be closed properly
+
+
+def test_workers_may_have_different_numbers_of_threads(own, many):
+    own.client.wait_for_workers(2)
+    settings = SETTINGS | {"draws": 3, "tune": 3}
+    here = ihmm.sample(MODEL, many, cores=1, **settings)
+    assert_same(ihmm.sample(MODEL, many, workers=distributed.Cluster(own.client), **settings), here)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hurt", [OwnCluster.kill_scheduler, OwnCluster.close_client])
+def test_a_lost_cluster_is_named_and_the_run_goes_on_without_it(own, many, tmp_path, monkeypatch, hurt):
+    settings = SETTINGS | {"draws": 10, "tune": 5, "moves": ()}
+    asked, ask = itertools.count(), distributed.Cluster.compute
+
+    def hurt_and_ask(self, path, fetch):
+        if next(asked) == 9:
+            hurt(own)
+        return ask(self, path, fetch)
+
+    own.client.wait_for_workers(2)
+    monkeypatch.setattr(distributed.Cluster, "compute", hurt_and_ask)
+    with pytest.raises(RuntimeError, match=r"connection to the cluster was lost.*ihmm\.resume"):
+        ihmm.sample(MODEL, many, workers=distributed.Cluster(own.client), store=tmp_path / "run", **settings)
+    with pytest.warns(UserWarning, match="has 2 of 10 draws"):
+        ihmm.Posterior.load(tmp_path / "run")
+    expected = ihmm.sample(MODEL, many, cores=1, **settings)
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), expected)
+
+
+def test_an_executor_that_ends_is_named_and_the_run_goes_on_without_it(tmp_path, expected):
+    class Ended(ThreadPoolExecutor):
+        def submit(self, *_):
+            raise BrokenExecutor("a process of the pool was terminated")
+
+    with Ended(1) as pool, pytest.raises(RuntimeError, match=r"the executor.* ended .*ihmm\.resume"):
+        ihmm.sample(MODEL, series(), executor=pool, store=tmp_path / "run", **SETTINGS)
+    assert_same(ihmm.resume(tmp_path / "run", progress=False), expected)
+
+
 def test_a_cluster_that_keeps_failing_is_given_up():
     class Failing:
+        status = "running"
+
         def scheduler_info(self, n_workers):
             return {"workers": {"one": None}}
 

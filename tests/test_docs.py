@@ -1,5 +1,6 @@
 """The README and the documentation: their code runs, and their links lead somewhere."""
 
+import json
 import re
 import subprocess
 import sys
@@ -30,18 +31,47 @@ def blocks(text: str) -> list[tuple[int, str]]:
 @pytest.mark.slow
 @every_page
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    from matplotlib import pyplot
+
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": page.stem}
     for line, code in blocks(page.read_text("utf-8")):
         exec(compile("\n" * line + code, page, "exec"), namespace)  # a traceback then shows the page's own lines
+        pyplot.close("all")  # as the documentation does, once a block's figures are shown
 
 
 @pytest.mark.slow
 def test_the_documentation_builds_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env"]
+    command += ["-D", "run_blocks=0"]  # the code is run by the test above
     done = subprocess.run([*command, ROOT / "docs", tmp_path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "InfiniteHMM" in (tmp_path / "reference" / "estimator.html").read_text("utf-8")
+    estimator = (tmp_path / "reference" / "estimator.html").read_text("utf-8")
+    assert "InfiniteHMM" in estimator
+    assert "<strong>n_states_" in estimator  # with its underscore
+    assert list((tmp_path / "_downloads").rglob("fret.ipynb"))
+
+
+def test_results_of_the_code_are_shown_below_it(tmp_path):
+    (tmp_path / "gallery").mkdir()
+    draws = "from matplotlib import pyplot\n\npyplot.plot([1, 2])"
+    text = f"# A page\n\n```python\nprint(6 * 7)\n```\n\n```python\n{draws}\n```\n"
+    (tmp_path / "gallery" / "page.md").write_text(text + "{download}`x <../_notebooks/page.ipynb>`\n", "utf-8")
+    (tmp_path / "index.md").write_text("# Index\n\n```{toctree}\ngallery/page\n```\n", "utf-8")
+    (tmp_path / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'docs' / '_extensions')!r})\n"
+        "extensions = ['myst_parser', 'run_blocks']\nexclude_patterns = ['_results', '_notebooks']\n",
+        "utf-8",
+    )
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--quiet", tmp_path, tmp_path / "out"]
+    subprocess.run(command, check=True, capture_output=True)
+    page = (tmp_path / "out" / "gallery" / "page.html").read_text("utf-8")
+    assert page.index("42") > page.index("print")
+    assert "<img" in page
+    (notebook,) = (tmp_path / "out" / "_downloads").rglob("page.ipynb")
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "code"]
+    assert cells[1]["source"] == ["print(6 * 7)"]
 
 
 @every_page

@@ -141,6 +141,28 @@ def test_priors_must_be_positive(make, name, value):
     assert f"must be a positive number, got {value!r}" in str(caught.value)
 
 
+HUGE = 10**400  # beyond all floating-point numbers
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "sentence"),
+    [
+        (ihmm.GammaPrior, {"shape": HUGE}, "must be a positive number, got 1000"),
+        (ihmm.MultivariateNormal, {"n_features": 2, "mean": HUGE}, "must be a finite number or .* got 1000"),
+        (ihmm.MultivariateNormal, {"n_features": 10**5}, "n_features must be a whole number of at most 5000, got"),
+        (ihmm.Autoregressive, {"order": 4000, "n_features": 2}, "order must be a whole number of at most 2500, got"),
+        (ihmm.Categorical, {"n_symbols": 10**9}, "n_symbols must be a whole number of at most 1000000, got"),
+        (ihmm.FinitePrior, {"n_states": 10**9}, "n_states must be a whole number of at most 1000000, got"),
+        (ihmm.NoisyLevels, {"scale": np.zeros(2)}, "scale must be one of 'shared', 'own', got array"),
+        (ihmm.NoisyLevels, {"dof": [[1], [1, 2]]}, "dof must be .* got"),
+        (ihmm.ParticleGibbs, {"ancestor_sampling": np.zeros(2)}, "ancestor_sampling must be True or False, got"),
+    ],
+)
+def test_settings_of_any_kind_are_answered_with_a_sentence(make, settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make(**settings)
+
+
 @pytest.mark.parametrize("value", [-0.1, 1, 1.0, 2, NAN, None])
 def test_stickiness_is_a_fraction_below_one(value):
     with pytest.raises(ValueError, match=r"stickiness .* must be a number in \[0, 1\), got"):
@@ -204,7 +226,8 @@ def test_values_must_be_finite(model, bad):
 @REAL_VALUED
 def test_one_number_a_step(model):
     assert_refused("one number per time step", "got 2 columns", model=model, y=np.zeros((10, 2)))
-    assert_refused("shape (T,) or (T, D)", "got (3, 4, 5)", "as a list", model=model, y=np.zeros((3, 4, 5)))
+    assert_refused("one number per time step", "got 5 columns", model=model, y=np.zeros((3, 4, 5)))
+    assert_refused("shape (T,) or (T, D)", "got (3, 4, 5, 6)", "as a list", model=model, y=np.zeros((3, 4, 5, 6)))
     assert_refused("shape (T,) or (T, D)", "got ()", model=model, y=3.0)
     assert_refused("no columns", model=model, y=np.zeros((10, 0)))
 
@@ -213,9 +236,13 @@ def test_one_symbol_a_step():
     assert_refused("one symbol per time step", "got 2 columns", model=SYMBOLS, y=np.zeros((10, 2), int))
 
 
-@pytest.mark.parametrize("y", [["a", "b"], np.array(["x", "y"]), ["a", None], np.array([1j, 2j])])
-def test_series_must_hold_numbers(y):
-    assert_refused("must contain numbers", "encode symbols as integers", y=y, error=TypeError)
+@pytest.mark.parametrize("y", [["a", "b"], np.array(["x", "y"]), ["a", None]])
+def test_texts_need_an_emission_of_symbols(y):
+    assert_refused("the series holds texts", "expects numbers", "use ihmm.Categorical", y=y, error=TypeError)
+
+
+def test_series_must_hold_numbers():
+    assert_refused("must contain numbers", "got dtype complex128", y=np.array([1j, 2j]), error=TypeError)
 
 
 @pytest.mark.parametrize("bad", [-1, 3, 100])

@@ -310,3 +310,37 @@ def test_columns_of_a_list_of_data_frames_are_matched_by_name():
     model = quick(draws=2, tune=0, chains=1).fit([first, first[["b", "a"]]])
     assert model.posterior_.data.y[0].tolist() == model.posterior_.data.y[20].tolist() == [0.0, 100.0]
     assert model.feature_names_in_.tolist() == ["a", "b"]
+
+
+def test_symbols_keep_their_letters():
+    letters = np.random.default_rng(0).choice(list("ACGT"), 60)
+    fitted = ihmm.InfiniteHMM(**QUICK).fit(letters)
+    assert fitted.emission_ == ihmm.Categorical(4)
+    assert fitted.posterior_.data.symbols == ("A", "C", "G", "T")
+    codes = np.searchsorted(list("ACGT"), letters)
+    np.testing.assert_array_equal(fitted.predict_proba(letters), fitted.predict_proba(codes))
+    with pytest.raises(ValueError, match="'N' at t = 1 is not one of the symbols A, C, G, T"):
+        fitted.predict(list("ANT"))
+
+
+@pytest.mark.parametrize("kind", ["frame", "array", "lengths"])
+def test_a_clock_among_the_columns_is_left_out(kind):
+    values = ihmm.datasets.ion_channel(length=60).y
+    frame = pd.DataFrame({"t_ms": np.arange(60) / 2, "row": np.arange(60), "x": values})
+    lengths = None
+    if kind == "lengths":
+        frame["t_ms"], lengths = np.tile(np.arange(30) / 2, 2), [30, 30]
+    X = frame.to_numpy() if kind == "array" else frame
+    column = 1 if kind == "array" else "row"
+    with pytest.warns(
+        UserWarning, match=f"column {column} rises steadily, like a clock or a row number: it is left out"
+    ):
+        fitted = ihmm.InfiniteHMM("gaussian", **QUICK).fit(X, lengths=lengths)
+    assert fitted.n_features_in_ == 1
+    if kind != "array":
+        assert fitted.posterior_.clock.step == pytest.approx(5e-4)
+    np.testing.assert_array_equal(
+        fitted.predict(X, lengths=lengths),
+        fitted.predict(X[:, 2:] if kind == "array" else frame[["x"]], lengths=lengths),
+    )
+    assert isinstance(fitted.emission_, ihmm.Normal), "gaussian is another name of normal"

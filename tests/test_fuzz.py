@@ -1,16 +1,11 @@
-"""Random input of every kind, with one rule: a result, or one of our sentences. `make fuzz` tries many more.
+"""Random input of every kind, with one rule: a result, or one of our sentences. `make fuzz` tries many more."""
 
-IHMM_FUZZ is the number of examples of every test; with it, examples have a limit of time and memory.
-"""
-
-import faulthandler
+import contextlib
+import dataclasses
 import itertools
 import json
-import linecache
-import os
 import shutil
 import tempfile
-import traceback
 import warnings
 from pathlib import Path
 
@@ -19,62 +14,20 @@ import pandas as pd
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import ihmm
-from ihmm import _checks
+from ihmm import _checks, durations, moves, tables
 from ihmm.cli import cli
-
-EXAMPLES = int(os.environ.get("IHMM_FUZZ", "0"))
-SECONDS, BYTES = 600, 2 << 30  # limits of one example, and of the memory of the process, if there are many
-HOME = str(Path(ihmm.__file__).parent)
-
-
-def examples(few: int):
-    return settings(
-        max_examples=EXAMPLES or few,
-        deadline=None,
-        derandomize=not EXAMPLES,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+from outcomes import EXAMPLES, Refused, examples, limited_and_counted, number, require_sentence, result_or_sentence
 
 
 @pytest.fixture(autouse=True)
-def limits():
-    if not EXAMPLES:
+def limits(request):
+    with limited_and_counted(request.node.name):
         yield
-        return
-    import resource
-
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (BYTES, before[1]))
-    yield
-    faulthandler.cancel_dump_traceback_later()
-    resource.setrlimit(resource.RLIMIT_DATA, before)
-
-
-def result_or_sentence(call):
-    """The result of a call, or None if it is refused by a `raise` of ihmm or of scikit-learn, with a message."""
-    if EXAMPLES:
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return call()
-    except (ValueError, TypeError) as error:
-        require_sentence(error)
-        return None
-
-
-def require_sentence(error: Exception) -> None:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    statement = linecache.getline(frame.filename, frame.lineno or 0).strip()
-    ours = frame.filename.startswith(HOME) or f"{os.sep}sklearn{os.sep}" in frame.filename
-    assert ours, f"raw error: {error!r}"
-    assert statement.startswith("raise"), f"raw error: {error!r} in {statement!r}"
-    assert len(str(error)) > 10
 
 
 # Data, models and samplers
@@ -139,6 +92,9 @@ EMISSIONS = st.sampled_from(
         ihmm.VonMises(),
         ihmm.DPMixture(ihmm.Normal()),
         ihmm.Independent(x=ihmm.Normal(), y=ihmm.Poisson()),
+        ihmm.NoisyLevels(),
+        ihmm.NoisyLevels(1, filtered=True),
+        ihmm.NoisyLevels(scale="own", tails="student-t", n_features=2),
     ]
 )
 POSITIVE = st.one_of(st.sampled_from([1e-300, 1e-8, 0.1, 1.0, 30.0, 1e4, 1e12, 1e300]), st.floats(1e-3, 1e3))
@@ -158,14 +114,18 @@ SAMPLERS = st.sampled_from(
         ihmm.Blocked(),
     ]
 )
+DURATIONS = st.sampled_from(
+    [None, None, None, durations.Geometric(), durations.NegativeBinomial(minimum=2), durations.Poisson()]
+)
 QUICK = {"draws": 2, "tune": 1, "chains": 1, "progress": False}
 
 
-@examples(40)
-@given(y=SERIES, emission=EMISSIONS, prior=PRIORS, sampler=SAMPLERS, seed=st.integers(0, 3))
-def test_any_series_model_and_sampler(y, emission, prior, sampler, seed):
+@examples(40, share=0.002)
+@given(y=SERIES, emission=EMISSIONS, prior=PRIORS, sampler=SAMPLERS, duration=DURATIONS, seed=st.integers(0, 3))
+def test_any_series_model_and_sampler(y, emission, prior, sampler, duration, seed):
     def call():
-        posterior = ihmm.sample(ihmm.Model(emission, prior), y, sampler=sampler, seed=seed, init=3, **QUICK)
+        model = ihmm.Model(emission, prior, duration)
+        posterior = ihmm.sample(model, y, sampler=sampler, seed=seed, init=3, **QUICK)
         assert np.isfinite(posterior.traces["log_joint"]).all()
         assert not np.isnan(posterior.log_likelihood(y)).any()
         return posterior
@@ -173,13 +133,120 @@ def test_any_series_model_and_sampler(y, emission, prior, sampler, seed):
     result_or_sentence(call)
 
 
-@examples(25)
+@examples(60, share=0.01)
+@given(y=SERIES, emission=EMISSIONS)
+def test_any_series_at_the_door(y, emission):
+    def call():
+        data = ihmm.Model(emission).observe(y)
+        assert data.y.flags.c_contiguous
+        assert data.offsets[-1] == len(data.y)
+        return data
+
+    result_or_sentence(call)
+
+
+DOOR = (*range(-1, 4), 7.5, -2.5, np.nan, np.inf, 1e-320, 1e200, 2.0**53, 1e308)
+SHAPES = ((), (0,), (1,), (2,), (3,), (9,), (14,), (0, 2), (5, 1), (6, 2), (1, 3), (4, 3), (3, 0), (2, 2, 2))
+
+
+def test_many_series_at_the_door():
+    rng = np.random.default_rng(None if EXAMPLES else 0)
+    kinds, emissions = (*CONTAINERS, *["array"] * 10), EMISSIONS.elements
+    for _ in range(number(150, share=0.35)):
+        shape, emission = SHAPES[rng.integers(len(SHAPES))], emissions[rng.integers(len(emissions))]
+        values = rng.choice(DOOR[: rng.integers(2, len(DOOR))], shape)
+        with warnings.catch_warnings(action="ignore"), contextlib.suppress(TypeError, ValueError):
+            values = values.astype(DTYPES[rng.integers(len(DTYPES))]) if rng.random() < 0.5 else values
+        y = container(np.asarray(values), kinds[rng.integers(len(kinds))])
+        result_or_sentence(lambda e=emission, y=y: ihmm.Model(e).observe(y), given=lambda e=emission, y=y: (e, y))
+
+
+@examples(25, share=0.001)
 @given(X=SERIES, emission=st.sampled_from(NAMES), other=SERIES)
 def test_any_series_in_the_estimator(X, emission, other):
     estimator = ihmm.InfiniteHMM(emission, random_state=0, draws=2, tune=1, chains=1)
     if result_or_sentence(lambda: estimator.fit(X)) is not None:
         assert np.isfinite(estimator.predict_proba(X)).all()
         result_or_sentence(lambda: estimator.score(other))
+
+
+# Settings of every kind
+
+CLASSES = (
+    *(ihmm.Normal, ihmm.NormalMean, ihmm.Categorical, ihmm.Poisson, ihmm.MultivariateNormal, ihmm.Bernoulli),
+    *(ihmm.Multinomial, ihmm.Autoregressive, ihmm.StudentT, ihmm.VonMises, ihmm.DPMixture, ihmm.NoisyLevels),
+    *(ihmm.HDPPrior, ihmm.FinitePrior, ihmm.GammaPrior, ihmm.BetaPrior, ihmm.Model),
+    *(ihmm.ParticleGibbs, ihmm.Beam, ihmm.DirectAssignment, ihmm.Blocked),
+    *(durations.Geometric, durations.NegativeBinomial, durations.Poisson, moves.SplitMerge, moves.GreedySplitMerge),
+)
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 10**20), st.floats(), st.text(max_size=3))
+SETTINGS = st.one_of(
+    *(SCALARS, POSITIVE, st.integers(1, 4), QUANTITIES, EMISSIONS, st.complex_numbers()),
+    st.lists(st.one_of(POSITIVE, SCALARS), max_size=3),
+    hnp.arrays(np.float64, hnp.array_shapes(max_dims=3, max_side=3)),
+    st.sampled_from([np.float32(2.5), np.int8(3), np.bool_(True), ihmm.Normal, "full", "diagonal", "student-t", "own"]),
+)
+
+
+@st.composite
+def constructions(draw):
+    """A class and some of its arguments."""
+    chosen = draw(st.sampled_from(CLASSES))
+    names = [field.name for field in dataclasses.fields(chosen) if field.init]
+    return chosen, draw(st.dictionaries(st.sampled_from(names), SETTINGS, max_size=3)) if names else {}
+
+
+@examples(80, share=0.01)
+@given(constructions())
+def test_any_settings_of_any_class(construction):
+    chosen, arguments = construction
+
+    def call():
+        made = chosen(**dict.fromkeys(required(chosen), 1) | arguments)
+        assert repr(made)
+        return made
+
+    result_or_sentence(call)
+
+
+ODD = (
+    *(None, True, False, 0, -1, 1, 2, 3, 5.0, 0.5, 10**20, 10**400, -0.0, np.nan, np.inf, 1e-300, 1e300, 1j, "", "a"),
+    *("full", "diagonal", "shared", "own", "student-t", "normal", "prior", "multinomial", b"a", [], [1.0], [1, 2]),
+    *([[1, 2], [2, 9]], [[1], [1, 2]], ["a"], (1.0, 2.0), {}, {"a": 1}, {1}, [None], [np.inf], np.zeros(2), np.ones(2)),
+    *(np.eye(2), -np.eye(2), np.zeros(0), np.zeros((2, 2, 2)), np.array(1.0), np.array("a"), np.array([1.0, np.nan])),
+    *(np.float32(2.5), np.int8(3), np.bool_(True), np.datetime64("2020"), np.ma.masked, range(3), object(), len),
+    *(ihmm.Normal, ihmm.Normal(), ihmm.NoisyLevels(1), ihmm.GammaPrior(), ihmm.BetaPrior(), ihmm.HDPPrior()),
+)
+
+
+def test_many_settings():
+    rng = np.random.default_rng(None if EXAMPLES else 0)
+    for _ in range(number(400, share=0.6)):
+        chosen = CLASSES[rng.integers(len(CLASSES))]
+        names = [field.name for field in dataclasses.fields(chosen) if field.init]
+        some = rng.permutation(names)[: rng.integers(1, 4)]
+        arguments = dict.fromkeys(required(chosen), 1) | {str(name): ODD[rng.integers(len(ODD))] for name in some}
+        result_or_sentence(lambda c=chosen, a=arguments: repr(c(**a)), given=lambda c=chosen, a=arguments: (c, a))
+
+
+@examples(30, share=0.002)
+@given(constructions(), st.integers(0, 2))
+def test_whatever_is_accepted_can_be_used(construction, seed):
+    """Settings that the constructor lets pass: a fit, or a sentence."""
+    chosen, arguments = construction
+    made = result_or_sentence(lambda: chosen(**dict.fromkeys(required(chosen), 1) | arguments))
+    if hasattr(made, "log_density"):
+        y = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [0, 1]])
+        for series in (y, y[:, 0]):
+            result_or_sentence(lambda s=series: ihmm.sample(ihmm.Model(made), s, seed=seed, init=2, **QUICK))
+
+
+def required(chosen) -> list[str]:
+    return [
+        field.name
+        for field in dataclasses.fields(chosen)
+        if field.init and field.default is field.default_factory is dataclasses.MISSING
+    ]
 
 
 # Files and arguments of the command line
@@ -198,21 +265,65 @@ OPTIONS = (
 ARGUMENTS = st.lists(st.sampled_from(OPTIONS), max_size=3).map(lambda options: [*itertools.chain(*options)])
 
 
-@examples(15)
+SUFFIXES = st.sampled_from(["csv", "npy", "pq", "parquet", "txt", "tsv", "npz", "feather", ""])
+
+
+@examples(25, share=0.008)
 @given(
-    content=st.one_of(TABLES, st.binary(max_size=60)), arguments=ARGUMENTS, suffix=st.sampled_from(["csv", "npy", "pq"])
+    content=st.one_of(TABLES, st.binary(max_size=60)),
+    suffix=SUFFIXES,
+    columns=st.lists(st.sampled_from(["1", "2", "0", "*", "c*", "é"]), max_size=2),
+    identity=st.sampled_from([None, "1", "2", "x"]),
+    delimiter=st.sampled_from([None, ";", "tab", "space", ",,"]),
 )
+def test_any_file(content, suffix, columns, identity, delimiter):
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"data.{suffix}")
+        file.write_bytes(content)
+        result_or_sentence(lambda: tables.read([file], columns, by=identity, layout=tables.Layout(delimiter=delimiter)))
+
+
+@examples(15, share=0.002)
+@given(content=st.one_of(TABLES, st.binary(max_size=60)), arguments=ARGUMENTS, suffix=SUFFIXES)
 def test_any_file_and_arguments_on_the_command_line(content, arguments, suffix):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"data.{suffix}")
         file.write_bytes(content)
         fixed = ("--draws", "2", "--tune", "1", "--chains", "1", "--no-report", "--quiet", "--out", f"{folder}/run")
-        if EXAMPLES:
-            faulthandler.dump_traceback_later(SECONDS, exit=True)
-        with warnings.catch_warnings(action="ignore"):
-            done = CliRunner().invoke(cli, ["fit", str(file), "--column", "1", *arguments, *fixed])
-        assert done.exit_code in (0, 2), done.output
-        assert "Traceback" not in done.output
+        result_or_sentence(lambda: invoke(["fit", str(file), "--column", "1", *arguments, *fixed]))
+
+
+WORDS = st.one_of(
+    st.text(max_size=5).filter(lambda word: "\0" not in word),
+    st.sampled_from(
+        ["--help", "--json", "--debug", "--out", "--length", "3", "-1", "--seed", "--states", "--causal", "-"]
+    ),
+    st.sampled_from(["--draws", "--config", "nothing.toml", "/dev/null", ".", "RUN"]),
+)
+
+
+@examples(15, share=0.002)
+@given(
+    command=st.sampled_from(["resume", "info", "report", "predict", "simulate", "nothing"]),
+    words=st.lists(WORDS, max_size=4),
+)
+def test_any_words_after_a_command(run, command, words):
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        words = [str(run) if word == "RUN" else word for word in words]
+        result_or_sentence(lambda: invoke([command, *words]))
+
+
+def invoke(arguments: list[str]) -> str:
+    """The output of a command."""
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code in (0, 2), (arguments, done.output)
+    assert "Traceback" not in done.output
+    if done.exit_code == 0:
+        return done.output
+    cause = getattr(done.exception.__context__, "__cause__", None)  # of what the command line reports
+    if isinstance(cause, (ValueError, TypeError)):
+        require_sentence(cause)
+    raise Refused(done.output)
 
 
 # Run folders
@@ -226,7 +337,6 @@ def run(tmp_path_factory) -> Path:
     return folder
 
 
-SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 10**20), st.floats(), st.text(max_size=3))
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
 )
@@ -236,7 +346,7 @@ FIELDS = (
 )
 
 
-@examples(25)
+@examples(25, share=0.006)
 @given(changes=st.dictionaries(st.sampled_from(FIELDS), VALUES, min_size=1, max_size=2))
 def test_any_settings_in_a_run(run, changes):
     with tempfile.TemporaryDirectory() as parent:
@@ -247,7 +357,7 @@ def test_any_settings_in_a_run(run, changes):
         result_or_sentence(lambda: ihmm.Posterior.load(folder))
 
 
-@examples(25)
+@examples(25, share=0.005)
 @given(
     name=st.sampled_from(["run.json", "data.chunk", "chain-0/0.chunk"]),
     where=st.floats(0, 1),

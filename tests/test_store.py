@@ -487,6 +487,32 @@ def test_a_run_in_use_is_refused_to_others(tmp_path):
         assert reopened.settings.draws == 100_000
 
 
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """What another process does just before this one gets the lock of the folder."""
+    original, actions = store.folder.locked, []
+
+    def late(folder):
+        while actions:
+            actions.pop()()
+        return original(folder)
+
+    monkeypatch.setattr(store.folder, "locked", late)
+    return actions
+
+
+def test_a_run_that_another_process_made_meanwhile_is_not_overwritten(tmp_path, whole, meanwhile):
+    meanwhile.append(lambda: run(tmp_path / "run"))
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        run(tmp_path / "run", seed=2)
+    assert_same(ihmm.Posterior.load(tmp_path / "run"), whole)
+
+
+def test_draws_that_another_process_added_meanwhile_are_kept(finished, meanwhile):
+    meanwhile.append(lambda: ihmm.resume(finished, draws=90, progress=False))
+    assert_same(ihmm.resume(finished, progress=False), run(draws=90))
+
+
 # Malicious folders
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ihmm.chain import iterate as iterate
     from ihmm.chain import resume as resume
     from ihmm.chain import sample as sample
+    from ihmm.comparison import compare as compare
     from ihmm.emissions import Autoregressive as Autoregressive
     from ihmm.emissions import Bernoulli as Bernoulli
     from ihmm.emissions import Categorical as Categorical
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from ihmm.samplers import Blocked as Blocked
     from ihmm.samplers import DirectAssignment as DirectAssignment
     from ihmm.samplers import ParticleGibbs as ParticleGibbs
+    from ihmm.simulation import prior_predictive as prior_predictive
     from ihmm.simulation import simulate as simulate
 
 # The front page. Names are imported when first used, so that `import ihmm` stays quick.
@@ -83,11 +85,13 @@ _HOME = {
     "Posterior": "ihmm.posterior",
     "StudentT": "ihmm.emissions",
     "VonMises": "ihmm.emissions",
+    "compare": "ihmm.comparison",
     "datasets": "ihmm.datasets",
     "distributed": "ihmm.distributed",
     "durations": "ihmm.durations",
     "iterate": "ihmm.chain",
     "plots": "ihmm.plots",
+    "prior_predictive": "ihmm.simulation",
     "report": "ihmm.report",
     "resume": "ihmm.chain",
     "sample": "ihmm.chain",

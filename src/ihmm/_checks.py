@@ -12,6 +12,7 @@ from ihmm._typing import IntArray
 EMISSIONS = (
     "auto",
     "normal",
+    "gaussian",
     "categorical",
     "poisson",
     "bernoulli",
@@ -44,6 +45,8 @@ def finite(name: str, value: Any) -> float:
 
 
 MAX_CHAINS = 10_000
+MAX_SIZE = 1_000_000  # number of columns, symbols, states
+MAX_MATRIX = 5_000  # columns whose covariances are a matrix
 
 
 def count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
@@ -55,7 +58,7 @@ def count(name: str, value: Any, least: int = 1, most: int | None = None) -> int
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return str(value)
 
@@ -79,6 +82,10 @@ def steps(values: Any, total: int) -> IntArray:
 
 
 def _real(name: str, value: Any, expected: str, condition: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or not condition(value):
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:  # a whole number beyond all floating-point numbers
+        number = math.inf
+    if not math.isfinite(number) or not condition(number):
         raise ValueError(f"{name} must be {expected}, got {value!r}")
-    return float(value)
+    return number

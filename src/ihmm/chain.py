@@ -1,6 +1,7 @@
 """Sampling from the posterior: `sample`, `resume` and `iterate`."""
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
@@ -13,6 +14,8 @@ from ihmm import _checks
 from ihmm._threads import processors
 from ihmm._typing import ArrayLike
 from ihmm.arguments import check_executor, check_init, check_model, check_moves, check_sampler, check_seed
+from ihmm.clock import make_clock
+from ihmm.data_checks import concerns
 from ihmm.model import Model
 from ihmm.moves import GreedySplitMerge, GroupComponents, MergeTwins, Move, PairGibbs, SplitMerge
 from ihmm.one_chain import Sweeps as Sweeps
@@ -52,10 +55,12 @@ def sample(
     seed: int | None = None,
     init: Init = 10,
     thin: int = 1,
+    dt: Any = None,
+    sample_rate: Any = None,
     cores: int | None = None,
     workers: Workers | None = None,
     executor: Executor | None = None,
-    progress: bool = True,
+    progress: bool | str = True,
     save_warmup: bool = False,
     store: str | os.PathLike[str] | None = None,
     team: Workers | None = None,
@@ -88,6 +93,9 @@ def sample(
         Where chains start: a number of states for uniformly random trajectories (limited to the number of states of a
         finite model), a trajectory (for several sequences concatenated, or a list of trajectories), or ``"auto"``: a
         single state, split and merged greedily, or for mixtures 10 random states.
+    dt, sample_rate
+        Time between steps, in seconds or as a text such as ``"0.1ms"``, or steps per second, such as ``"10kHz"``. Dwell
+        times, rates and plots are then in seconds. By default the times of a pandas index of dates, if there is one.
     cores
         Number of threads, by default the number of processors. Chains run in parallel; with fewer chains than threads,
         so do the sequences of a chain, or the blocks of ``ParticleGibbs(block_size=…)``. Results do not depend on it.
@@ -97,7 +105,8 @@ def sample(
         Runs the chains, a few seconds at a time, instead of threads of this process: any
         `concurrent.futures.Executor`, such as ``ProcessPoolExecutor()`` or the ``get_executor()`` of a Dask client.
     progress
-        Show progress bars on the terminal or in the notebook.
+        Show progress bars on the terminal or in the notebook; ``"compilation"`` shows only how far compilation is, in
+        the first run on a machine.
     save_warmup
         Keep all tuning sweeps, in ``posterior.warmup``.
     store
@@ -113,10 +122,12 @@ def sample(
     thin = _checks.count("thin (sweeps per kept draw)", thin)
     resources = _check_resources(cores, workers or team, executor)
     seed = check_seed(seed)
-    data = check_model(model).observe(y)
+    data = check_model(model).observe(y, clock=make_clock(dt, sample_rate))
     sampler = check_sampler(sampler, model, data)
     moves = check_moves(moves)
     start = check_init(init, data, model)
+    for concern in concerns(model, data):
+        warnings.warn(concern, UserWarning, stacklevel=2)
 
     trajectory, n_states = (start, None) if isinstance(start, np.ndarray) else (None, start)
     settings = RunSettings(model, sampler, moves, seed, draws, tune, thin, chains, n_states, save_warmup)
@@ -136,7 +147,7 @@ def resume(
     cores: int | None = None,
     workers: Workers | None = None,
     executor: Executor | None = None,
-    progress: bool = True,
+    progress: bool | str = True,
     model: Model | None = None,
     team: Workers | None = None,
 ) -> Posterior:

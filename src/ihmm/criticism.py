@@ -15,6 +15,7 @@ from ihmm.data import Data
 from ihmm.diagnostics import Criticism
 from ihmm.levels import Levels
 from ihmm.model import Draw, Model
+from ihmm.priors import FinitePrior
 from ihmm.residuals import residuals
 from ihmm.summaries import dwell_times
 
@@ -66,6 +67,9 @@ def criticise(
         )
     found += check_overlap(levels)
     found += check_cycle(level_visits, levels.n_levels)
+    if isinstance(model.prior, FinitePrior) and model.prior.n_states == levels.n_levels:
+        # Their number is given, so that nothing can create too many: no change of the model is advised.
+        return [Criticism(criticism.text.partition(":")[0].rstrip(".") + ".", False) for criticism in found]
     return found
 
 

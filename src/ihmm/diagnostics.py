@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
+from ihmm import _html
 from ihmm._typing import Array, FloatArray
 from ihmm.agreement import Agreement, describe
 from ihmm.remedies import Remedy, RunFacts, remedy
@@ -150,10 +151,16 @@ class Check:
     def __repr__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        items = [("✓" if finding.fine else "✗", finding.text) for finding in self.findings]
+        if self.remedy is not None:
+            items.append(("→", self.remedy.text()))
+        return _html.paragraph(self.verdict, bold=True) + _html.marked(items)
+
 
 def check(evidence: Evidence) -> Check:
     """Run all diagnostics."""
-    stats = _array_stats()
+    stats = array_stats()
     number = np.asarray(evidence.n_levels_by_draw, float)
     as_reported = (number == evidence.n_levels).mean(axis=1)
     quantities = {NUMBER: number, **{name: np.asarray(x, float) for name, x in evidence.quantities.items()}}
@@ -211,7 +218,7 @@ def check(evidence: Evidence) -> Check:
     )
 
 
-def _array_stats() -> Any:
+def array_stats() -> Any:
     try:
         return import_module("arviz_stats.base").array_stats
     except ImportError as error:

@@ -134,6 +134,10 @@ class Cluster:
                     waiting[i] = begin(i, shares[i])
                 except (*lost, RuntimeError):  # Dask raises RuntimeError if it already knows of the loss
                     self._drop(i)
+                except AttributeError:  # and this, of a client that is closed
+                    if self.client.status != "closed":
+                        raise
+                    self._drop(i)
             for i, wait in waiting.items():
                 try:
                     results[i] = wait()
@@ -141,10 +145,24 @@ class Cluster:
                     self._drop(i)
             if len(results) == len(shares):
                 return [results[i] for i in sorted(shares)]
-            self.client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
+            self._wait_for_a_worker()
         raise RuntimeError(
             f"the cluster lost its workers {MAX_ATTEMPTS} times in one sweep; check its logs, or add memory"
         )
+
+    def _wait_for_a_worker(self) -> None:
+        """Raise if there will be none."""
+        try:
+            if self.client.status == "closed":  # asked all the same, Dask may answer, or wait
+                raise RuntimeError("the client is closed")
+            self.client.wait_for_workers(1, timeout=WORKER_TIMEOUT)
+        except (OSError, RuntimeError, CancelledError) as error:
+            if isinstance(error, TimeoutError):
+                problem = f"the cluster has had no worker for {WORKER_TIMEOUT:g} s"
+            else:
+                problem = "the connection to the cluster was lost: its scheduler has ended, or the client was closed"
+            advice = "a run with store= is continued by ihmm.resume, with the workers of a new client or without any"
+            raise RuntimeError(f"{problem}; {advice}") from error
 
     def _workers(self) -> dict[str, Any]:
         workers: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]

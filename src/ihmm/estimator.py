@@ -1,5 +1,7 @@
 """InfiniteHMM: a scikit-learn estimator, with fitted attributes named as in hmmlearn."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,15 +12,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ihmm import _checks
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
+from ihmm.arrays import as_array
 from ihmm.chain import sample
 from ihmm.choice import choose_model
+from ihmm.clock import Clock, index_clock, make_clock
 from ihmm.durations import Duration
 from ihmm.emissions import Emission, NoisyLevels
 from ihmm.posterior import Posterior
 from ihmm.predict import FiniteHMM, Forecast, LabelledDraw, finite_hmm, most_probable_states, simulate_anew
 from ihmm.samplers import Sampler
-from ihmm.sequences import Sequences, as_array, column_names, match_columns
+from ihmm.sequences import Sequences, column_names, match_columns
 from ihmm.summaries import Summary
+from ihmm.symbols import encode
+from ihmm.time_columns import clock_columns, date_columns, without_columns
 
 TINY = 1e-300  # keeps state probabilities positive
 HMMLEARN_NAMES = {"mean": "means_", "probs": "emissionprob_", "rate": "lambdas_"}
@@ -50,14 +56,22 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         Least number of steps that a state lasts; shorter visits, such as blurred changes of level, are not states. By
         default 2 if ``emission="auto"`` finds levels without visits of a single step, else 1. The duration is geometric
         beyond it unless `duration` says otherwise.
+    left_censored
+        Whether the first visit of a series may have begun before it, so that it can be shorter than others.
     resolution
         Differences in level that do not matter, in the units of X: states whose means differ by less are on one level.
         By default chosen by ``emission="auto"``, about 1.5 standard deviations of the noise; otherwise only the overlap
         of the emission laws decides.
     sampler
         How state sequences are sampled; ``ihmm.ParticleGibbs()`` if None.
+    order_by
+        How states are numbered: ``"use"``, from the most to the least used, or ``"mean"``, from the lowest mean.
+    dt, sample_rate
+        Time between steps, in seconds or as a text such as ``"0.1ms"``, or steps per second, such as ``"10kHz"``. Dwell
+        times, rates and plots are then in seconds. By default the times of a pandas index of dates, if there is one.
     draws, tune, chains, init, thin, cores, progress
-        As in `ihmm.sample`. ``draws="auto"`` adds draws until the chains have converged, up to a limit.
+        As in `ihmm.sample`. ``draws="auto"`` adds draws until the chains have converged, up to a limit. Without
+        `progress`, a terminal or notebook shows only compilation, in the first run on a machine.
     random_state
         Seed or `numpy.random.RandomState`; determines all results.
 
@@ -109,7 +123,11 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         order: int | None = None,
         duration: str | Duration | None = None,
         min_dwell: int | None = None,
+        left_censored: bool = False,
         resolution: float | None = None,
+        order_by: str = "use",
+        dt: Any = None,
+        sample_rate: Any = None,
         sampler: Sampler | None = None,
         draws: int | str = "auto",
         tune: int = 300,
@@ -125,7 +143,11 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.order = order
         self.duration = duration
         self.min_dwell = min_dwell
+        self.left_censored = left_censored
         self.resolution = resolution
+        self.order_by = order_by
+        self.dt = dt
+        self.sample_rate = sample_rate
         self.sampler = sampler
         self.draws = draws
         self.tune = tune
@@ -136,8 +158,13 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.progress = progress
         self.random_state = random_state
 
+    _left_out: list[Any]  # columns that are times rather than data
+    _symbols: tuple[str, ...] | None  # what integers stand for, if X holds texts
+
     def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
         """Sample from the posterior given X. `y` is ignored, as in all unsupervised estimators."""
+        clock = make_clock(self.dt, self.sample_rate)
+        recorded = self._find_times(X, lengths)
         series = self._series(X, lengths, y=y, reset=True)
         choice = choose_model(
             np.concatenate(series),
@@ -149,11 +176,18 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             min_dwell=self.min_dwell,
             resolution=self.resolution,
             sampler=self.sampler,
+            cores=self.cores,
+            progress=True,
+            symbols=self._symbols,
         )
+        if self.left_censored:
+            choice = choice.left_censored()
         self.choice_, self.emission_ = choice, choice.model.emission
         self.posterior_ = sample(
             choice.model,
-            Sequences.of(series, columns=getattr(self, "feature_names_in_", None)),
+            Sequences.of(
+                series, columns=getattr(self, "feature_names_in_", None), clock=clock or recorded, symbols=self._symbols
+            ),
             sampler=self.sampler,
             draws=self.draws,
             tune=self.tune,
@@ -162,9 +196,11 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             init=choice.init if isinstance(self.init, str) and self.init == "auto" else self.init,
             thin=self.thin,
             cores=self.cores,
-            progress=self.progress,
+            progress=self.progress or "compilation",
         )
         self.posterior_.resolution = choice.resolution
+        if self.order_by != "use":
+            self.posterior_ = self.posterior_.relabel(order_by=self.order_by)
         summary = self.posterior_.summary()
         self.n_states_ = self._n_features_out = summary.n_states
         self.n_states_probabilities_ = self.posterior_.n_states_probabilities()
@@ -190,7 +226,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def predict_proba(self, X: Any, *, lengths: ArrayLike | None = None) -> FloatArray:
         """(n_samples, n_states): probability of each state at each step, given its whole series.
 
-        Probabilities are averaged over the draws. Unseen states are excluded; `posterior_.smooth` includes them.
+        Probabilities are averaged over the draws, or over as many of them as it takes for standard errors of at most
+        0.01. Unseen states are excluded; `posterior_.smooth` includes them, and takes another standard error.
         """
         return _without_unseen(self._posterior().smooth(self._series(X, lengths)))
 
@@ -238,6 +275,17 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         check_is_fitted(self, "posterior_")
         return self.posterior_
 
+    def _find_times(self, X: Any, lengths: ArrayLike | None) -> Clock | None:
+        """Note the columns that are times rather than data, which are left out, and return the clock they give."""
+        self._left_out = []
+        parts = _parts(X, lengths)
+        clocks = [index_clock(parts)]
+        for find in (date_columns, clock_columns):
+            columns, clock = find([without_columns(part, self._left_out) for part in parts])
+            self._left_out += columns
+            clocks.append(clock)
+        return next((clock for clock in clocks if clock is not None), None)
+
     def _series(self, X: Any, lengths: ArrayLike | None, *, y: Any = None, reset: bool = False) -> list[Array]:
         """X as a list of validated series, (T, D) each."""
         if not reset:
@@ -245,13 +293,29 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         if _is_list_of_series(X):
             if lengths is not None:
                 raise ValueError("lengths apply to concatenated series, but X is a list of series")
-            parts, _ = match_columns(X)
+            parts, _ = match_columns([self._data_columns(part, reset=reset) for part in X])
+            parts = self._encode(parts, reset=reset)
             return [self._validate(part, reset=reset and i == 0) for i, part in enumerate(parts)]
         if y is not None and _n_dimensions(X) == 1 and reset:
             raise ValueError("X must be 2-D if y is given, as elsewhere in scikit-learn: reshape it to (-1, 1)")
+        (X,) = self._encode([self._data_columns(X, reset=reset)], reset=reset)
         values = self._validate(X, reset=reset)
         _refuse_lengths_as_y(y, len(values))
         return np.split(values, _split_points(lengths, len(values))) if lengths is not None else [values]
+
+    def _data_columns(self, X: Any, *, reset: bool) -> Any:
+        """X without the columns that were left out of the fit."""
+        if reset or not self._left_out or hasattr(X, "columns"):
+            return without_columns(X, self._left_out)
+        has_all = np.asarray(X).shape[-1] == self.n_features_in_ + len(self._left_out)
+        return without_columns(X, self._left_out) if has_all else X
+
+    def _encode(self, parts: Sequence[Any], *, reset: bool) -> Sequence[Any]:
+        """Texts as numbers: those of the symbols of the fit."""
+        parts, found = encode(parts, None if reset else self._symbols)
+        if reset:
+            self._symbols = found
+        return parts
 
     def _validate(self, X: Any, *, reset: bool) -> Array:
         """One series as (T, D), NaN where missing, with the columns of the fit."""
@@ -280,8 +344,21 @@ def _numbers(X: Any) -> Array:
     return values
 
 
+def _parts(X: Any, lengths: ArrayLike | None) -> list[Any]:
+    """The series in X, as they are."""
+    if _is_list_of_series(X):
+        return list(X)
+    if lengths is None or not hasattr(X, "__len__"):
+        return [X]
+    borders = [0, *_split_points(lengths, len(X)), len(X)]
+    rows = X.iloc if hasattr(X, "iloc") else X
+    return [rows[begin:end] for begin, end in pairwise(borders)]
+
+
 def _is_list_of_series(X: Any) -> bool:
-    """Whether X is a list of arrays. A list of lists of numbers is one series, given by rows."""
+    """Whether X is a list of arrays, or a 3-D array. A list of lists of numbers is one series, given by rows."""
+    if isinstance(X, np.ndarray):
+        return X.ndim == 3
     if not isinstance(X, (list, tuple)):
         return False
     return any(np.ndim(part) == 2 or (np.ndim(part) == 1 and not isinstance(part, (list, tuple))) for part in X)

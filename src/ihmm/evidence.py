@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ihmm import agreement, predict
+from ihmm import agreement, averages, predict
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.criticism import criticise
 from ihmm.data import Data
 from ihmm.diagnostics import DETAILS, Evidence
-from ihmm.grouping import CENTERS
 from ihmm.labels import evenly_spaced
 from ihmm.levels import Levels
 from ihmm.model import Draw, Model
 from ihmm.remedies import RunFacts
+from ihmm.state_order import CENTERS
 
 LIKELIHOOD_DRAWS, LIKELIHOOD_STEPS = 24, 4_000_000  # draws of each chain with log p(y | θ), and steps of all of them
 MIN_LIKELIHOOD_DRAWS = 8
@@ -78,7 +78,7 @@ def log_likelihoods(
         for begin, chain in zip(begins, draws, strict=True)
         for d in chosen
     ]
-    by_draw = predict.log_likelihood(model, data, items).sum(axis=1)
+    by_draw = averages.log_likelihood(model, data, items).sum(axis=1)
     return np.asarray(by_draw.reshape(len(draws), len(chosen)))
 
 

@@ -7,12 +7,12 @@ from ihmm.data import Data
 from ihmm.emissions._parameters import fields
 from ihmm.model import Draw, Model
 from ihmm.overlap import densities_at_own_points, group, least_overlaps
+from ihmm.state_order import CENTERS
 from ihmm.summaries import dwell_times
 
 MIN_SHARE, MIN_STEPS, BRIEF_VISIT = 0.01, 20, 2  # see `absorb_brief`
 MIN_BLURRED, BLURRED_VISIT, BLURRED_SHARE = 5, 1.5, 0.7  # see `_blurred`
 COARSER = 0.1  # overlap by which less is enough, to see how much the number of levels depends on it
-CENTERS = ("mean", "rate", "location")  # parameters that say where a level lies
 
 
 def draw_levels(

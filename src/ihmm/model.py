@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ihmm import _checks
+from ihmm import _checks, _html
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
+from ihmm.clock import Clock
 from ihmm.data import Data
 from ihmm.durations import REQUIRED as DURATION_REQUIRED
 from ihmm.durations import Duration, Omega
@@ -79,13 +80,15 @@ class Model:
     """A hidden Markov model: a family of emissions and a prior on transitions, infinite or finite (T15 §2).
 
     With a `duration`, such as ``ihmm.durations.Geometric()``, it is a hidden semi-Markov model: a state lasts as long
-    as its duration law says and is then followed by another one. The first segment of a sequence begins with the data,
-    the last one is cut off by their end.
+    as its duration law says and is then followed by another one. The last segment of a sequence is cut off by the end
+    of the data. The first one begins with them; if `left_censored`, it may have begun before: the sequence is a window
+    of a process that has been running for long.
     """
 
     emission: Emission
     prior: Prior = field(default_factory=HDPPrior)
     duration: Duration | None = None
+    left_censored: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.emission, type):
@@ -100,6 +103,11 @@ class Model:
             raise TypeError(f"prior must be an HDPPrior or a FinitePrior, got {self.prior!r}")
         if self.duration is not None:
             self._check_duration()
+        elif self.left_censored:
+            raise ValueError(
+                "left_censored is for models with durations: a hidden Markov model does not remember how long a state "
+                "has lasted; leave it out, or give a duration such as ihmm.durations.NegativeBinomial()"
+            )
         if self.memory > (self.duration.minimum if self.duration is not None else 0):
             raise ValueError(
                 f"{type(self.emission).__name__} has noise with a memory of {self.memory} step(s), so every state must "
@@ -116,6 +124,11 @@ class Model:
                 f"duration must be None or a Duration such as {example}, got {self.duration!r}, "
                 f"which does not define {', '.join(missing)}"
             )
+        if self.left_censored and not callable(getattr(self.duration, "mean_residual", None)):
+            raise TypeError(
+                f"left_censored=True needs a duration law that defines mean_residual, see ihmm.durations.Duration; "
+                f"{self.duration!r} does not"
+            )
         if self.prior.stickiness != 0.0:
             raise ValueError(
                 f"with a duration the stickiness must be 0, got {self.prior.stickiness!r}: how long a state lasts is "
@@ -124,14 +137,34 @@ class Model:
         if isinstance(self.prior, FinitePrior) and self.prior.n_states < 2:
             raise ValueError("with a duration a finite model needs at least 2 states, as no state follows itself")
 
+    def _repr_html_(self) -> str:
+        parts = {"emission": self.emission, "prior": self.prior, "duration": self.duration}
+        rows = [(name, repr(part)) for name, part in parts.items() if part is not None]
+        return _html.paragraph("Model", bold=True) + _html.settings(rows)
+
     # Data
 
-    def observe(self, y: Any, *, shortest: int = 2, columns: Sequence[str] | None = None) -> Data:
+    def observe(
+        self,
+        y: Any,
+        *,
+        shortest: int = 2,
+        columns: Sequence[str] | None = None,
+        clock: Clock | None = None,
+        symbols: Sequence[str] | None = None,
+    ) -> Data:
         """Validate raw series; every error about data is raised here, before any sampling.
 
-        Columns of data frames are matched by name to `columns`, if given.
+        Columns of data frames are matched by name to `columns`, if given, and texts to `symbols`. The `clock` is by
+        default that of the data.
         """
-        sequences = Sequences.of(y, shortest=shortest, columns=columns)
+        sequences = Sequences.of(y, shortest=shortest, columns=columns, clock=clock, symbols=symbols)
+        if sequences.symbols and not hasattr(self.emission, "n_symbols"):
+            letters = ", ".join(sequences.symbols[:5]) + ", …" * (len(sequences.symbols) > 5)
+            raise TypeError(
+                f"the series holds texts ({letters}), but {type(self.emission).__name__} expects numbers; "
+                f"use ihmm.Categorical(n_symbols={len(sequences.symbols)})"
+            )
         parts = []
         for i, part in enumerate(np.split(sequences.values, sequences.offsets[1:-1])):
             try:
@@ -146,7 +179,7 @@ class Model:
                 f"no time step is informative: {self.emission} needs more past values than any of the sequences has "
                 f"without a gap; the longest has {data.lengths.max()} steps"
             )
-        return data._replace(columns=sequences.columns)
+        return data._replace(columns=sequences.columns, clock=sequences.clock, symbols=sequences.symbols)
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data made of validated observations."""

@@ -4,7 +4,7 @@ import itertools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from dataclasses import dataclass
 from threading import Lock
 
@@ -108,7 +108,13 @@ class ExecutorChain(RunningChain):
 
     def advance(self) -> None:
         seconds = np.inf if self.task.is_repair else TASK_SECONDS
-        chunk = self._executor.submit(make_chunk, self.task, self.position, seconds).result()
+        try:
+            chunk = self._executor.submit(make_chunk, self.task, self.position, seconds).result()
+        except (BrokenExecutor, CancelledError) as error:
+            raise RuntimeError(
+                "the executor, or a process of it, ended while a chain was running; a run with store= is continued by "
+                "ihmm.resume, with a new executor or without one"
+            ) from error
         assert chunk.after is not None  # only saved posteriors have no checkpoint
         with self._storing:
             if not self._abandoned:

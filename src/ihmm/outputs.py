@@ -1,10 +1,10 @@
-"""Result files of a run: summary.json, states.csv, segmentation.csv, report.html, and predictions for new data."""
+"""Result files of a run: summary.json and tables as CSV, report.html, and predictions for new data."""
 
 import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ihmm import provenance
-from ihmm._typing import Array, ArrayLike
+from ihmm._typing import Array, ArrayLike, IntArray
+from ihmm.clock import Clock
 from ihmm.diagnostics import Check
 from ihmm.posterior import Posterior
 from ihmm.store.archive import write_atomically
@@ -21,9 +22,12 @@ from ihmm.tables import Table
 if TYPE_CHECKING:
     import pandas
 
-SUMMARY, STATES, SEGMENTATION, REPORT = "summary.json", "states.csv", "segmentation.csv", "report.html"
+SUMMARY, STATES, RATES = "summary.json", "states.csv", "rates.csv"
+SEGMENTATION, REPORT = "segmentation.csv", "report.html"
 FIGURE = "figure.png"
 MAX_SYMBOLS = 5  # most frequent symbols listed per state
+MAX_RATES = 12  # fastest transitions listed
+DIGITS = 4  # of probabilities
 
 
 def write_results(posterior: Posterior, folder: Path, *, report: bool) -> dict[str, Any]:
@@ -33,15 +37,19 @@ def write_results(posterior: Posterior, folder: Path, *, report: bool) -> dict[s
     summary = _summary(posterior, table)
     write_atomically(folder / SUMMARY, (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
     write_atomically(folder / STATES, table.rename(columns=as_text).to_csv(lineterminator="\n").encode())
+    write_atomically(folder / RATES, found.rate_table().to_csv(index=False, lineterminator="\n").encode())
     levels, steps = posterior.levels(), np.arange(len(found.states))
     best = {
         "level": levels.segmentation,
-        "level_probability": levels.probabilities[steps, levels.segmentation],
+        "level_probability": levels.probabilities[steps, levels.segmentation].round(DIGITS),
         "state": found.states,
-        "probability": found.probabilities[steps, found.states],
+        "probability": found.probabilities[steps, found.states].round(DIGITS),
     }
+    if found.names:
+        best["state_name"] = np.array(found.labels, object)[found.states]
+    values = _values(posterior.data.values, record.get("columns"), record.get("symbols"), reserved=best)
     segmentation = io.StringIO()
-    _write_rows(segmentation, record.get("sequences"), posterior.lengths, best)
+    _write_rows(segmentation, record.get("sequences"), posterior.lengths, posterior.clock, values | best)
     write_atomically(folder / SEGMENTATION, segmentation.getvalue().encode())
     if report:
         write_report(posterior, folder)
@@ -74,6 +82,8 @@ def _summary(posterior: Posterior, table: "pandas.DataFrame") -> dict[str, Any]:
         "states": table.reset_index().to_dict("records"),
         "initial": found.initial.tolist(),
         "transitions": found.transitions.tolist(),
+        "seconds_per_step": posterior.clock.step,
+        "rates": found.rate_table().to_dict("records"),
         "check": None if checked is None else _check_as_dict(checked),
         "model": repr(posterior.model),
         "sampler": repr(posterior.sampler),
@@ -118,8 +128,23 @@ def describe(posterior: Posterior, folder: Path) -> str:
     names: Sequence[str] = provenance.read(folder).get("symbols", ())
     for k, probs in enumerate(getattr(found.phi, "probs", ()) if names else ()):
         frequent = [f"{names[i]} {probs[i]:.0%}" for i in np.argsort(-probs)[:MAX_SYMBOLS] if i < len(names)]
-        lines.append(f"  symbols of state {k}: {', '.join(frequent)}{', …' * (len(names) > MAX_SYMBOLS)}")
+        lines.append(f"  symbols of state {found.labels[k]}: {', '.join(frequent)}{', …' * (len(names) > MAX_SYMBOLS)}")
+    if posterior.clock.is_known:
+        lines += ["", *_rate_lines(posterior)]
     return "\n".join(lines)
+
+
+def _rate_lines(posterior: Posterior) -> list[str]:
+    """Rates of the transitions that the data are expected to have at least once, fastest first."""
+    found = posterior.summary()
+    seconds = posterior.clock.duration(found.shares * len(found.states))
+    table, label = found.rate_table(), found.labels
+    columns = ["from", "to", *(name for name in table if str(name).startswith("rate_per_s"))]
+    rates = [row for row in table[columns].itertuples(index=False) if row[2] * seconds[row[0]] >= 1]
+    lines = [
+        f"  {label[i]} → {label[j]}  {rate:.3g} [{low:.3g}, {high:.3g}]" for i, j, rate, low, high in rates[:MAX_RATES]
+    ]
+    return [f"Transitions per second in a state, medians and 95 % intervals; all are in {RATES}:", *lines]
 
 
 def write_predictions(file: Any, posterior: Posterior, table: Table, *, causal: bool) -> None:
@@ -127,19 +152,46 @@ def write_predictions(file: Any, posterior: Posterior, table: Table, *, causal: 
     probabilities = posterior.filter(table.series) if causal else posterior.smooth(table.series)
     names = [f"p{k}" for k in range(probabilities.shape[1] - 1)] + ["p_new"]
     best = {"state": probabilities[:, :-1].argmax(axis=1)}
-    columns = best | dict(zip(names, probabilities.T, strict=True))
-    _write_rows(file, table.names, [len(part) for part in table.series], columns)
+    columns = best | dict(zip(names, probabilities.round(DIGITS).T, strict=True))
+    lengths = [len(part) for part in table.series]
+    _write_rows(file, table.names, lengths, table.clock or Clock(), columns)
 
 
-def _write_rows(file: Any, names: ArrayLike | None, lengths: ArrayLike, columns: Mapping[str, Array]) -> None:
-    """Write a CSV file with one row per time step: its sequence, its number in it from 1, and the columns."""
+def _values(
+    values: Array, columns: Sequence[str] | None, symbols: Sequence[str] | None, reserved: Iterable[str]
+) -> dict[str, Array]:
+    """The observations by the name of their column, symbols as their letters."""
+    table = values.reshape(len(values), -1)
+    names = columns or (["value"] if table.shape[1] == 1 else [f"value {c}" for c in range(table.shape[1])])
+    if symbols:
+        letters = np.array([*symbols, ""], object)
+        table = letters[np.where(np.isnan(table), len(symbols), table).astype(np.int64)]
+    taken = {"sequence", "row", "time", "time_s", *reserved}
+    return {name if name not in taken else f"{name} (data)": c for name, c in zip(names, table.T, strict=True)}
+
+
+def _write_rows(
+    file: Any, names: ArrayLike | None, lengths: ArrayLike, clock: Clock, columns: Mapping[str, Array]
+) -> None:
+    """Write a CSV file with one row per time step: its sequence, its number in it from 1, its time, the columns."""
     import pandas
 
     each = np.asarray(lengths)
     names = np.arange(len(each)) if names is None else np.array([as_text(name) for name in np.asarray(names).tolist()])
     rows = np.concatenate([np.arange(1, length + 1) for length in each])
-    frame = pandas.DataFrame({"sequence": np.repeat(names, each), "row": rows, **columns})
-    frame.to_csv(file, index=False, float_format="%.4f")
+    place = {"sequence": np.repeat(names, each), "row": rows, **_times(clock, each)}
+    frame = pandas.DataFrame(place | {as_text(name): column for name, column in columns.items()})
+    frame.to_csv(file, index=False)
+
+
+def _times(clock: Clock, lengths: IntArray) -> dict[str, Array]:
+    if (dates := clock.dates()) is not None:
+        return {"time": dates}
+    if not clock.is_known:
+        return {}
+    elapsed = clock.elapsed(lengths)
+    digits = 12 - int(np.ceil(np.log10(np.abs(elapsed).max() or 1.0)))  # without the errors of binary fractions
+    return {"time_s": elapsed.round(digits)}
 
 
 def as_text(name: Any) -> Any:

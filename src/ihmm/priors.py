@@ -88,7 +88,7 @@ class FinitePrior:
     stickiness: float | BetaPrior = 0.0
 
     def __post_init__(self) -> None:
-        _checks.count("FinitePrior n_states", self.n_states)
+        _checks.count("FinitePrior n_states", self.n_states, most=_checks.MAX_SIZE)
         _check_quantities(self.gamma if self.gamma is not None else 1.0, self.concentration, self.stickiness)
 
 

@@ -4,13 +4,14 @@ import hashlib
 import platform
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ihmm.choice import Choice, Resolution
+from ihmm.choice import Choice
+from ihmm.posterior import Posterior
 from ihmm.store.sealed_json import read_sealed, write_sealed
 from ihmm.tables import Table
 
@@ -18,7 +19,15 @@ FILE_NAME = "provenance.json"
 PACKAGES = ("ihmm", "numpy", "scipy", "numba", "pandas")
 
 
-def write(folder: Path, files: Sequence[str], table: Table, seed: int, choice: Choice | None = None) -> None:
+def write(
+    folder: Path,
+    files: Sequence[str],
+    table: Table,
+    seed: int,
+    choice: Choice | None = None,
+    order_by: str = "use",
+    names: Mapping[int, str] | None = None,
+) -> None:
     record = {
         **_environment(),
         "seed": seed,
@@ -28,6 +37,8 @@ def write(folder: Path, files: Sequence[str], table: Table, seed: int, choice: C
         "symbols": table.symbols,
         "reasons": () if choice is None else choice.reasons,
         "resolution": None if choice is None else choice.resolution,
+        "order_by": order_by,
+        "names": [[k, name] for k, name in (names or {}).items()],
         "resumed": [],
     }
     _write_record(folder, record)
@@ -49,10 +60,22 @@ def _is_list(record: dict[str, Any], name: str) -> bool:
     return isinstance(record.get(name), list)
 
 
-def resolution(record: dict[str, Any]) -> Resolution | None:
-    """Which levels of the run are told apart."""
+def label(posterior: Posterior, record: dict[str, Any]) -> Posterior:
+    """The posterior with the levels told apart and the order and names of states that the record has."""
     least = record.get("resolution")
-    return tuple(least) if isinstance(least, list) else least
+    posterior.resolution = tuple(least) if isinstance(least, list) else least
+    order_by, names = record.get("order_by", "use"), dict(record.get("names", ()))
+    return posterior.relabel(order_by=order_by, names=names) if (order_by, names) != ("use", {}) else posterior
+
+
+def relabel(folder: Path, order_by: str | None, names: Mapping[int, str]) -> None:
+    """Record another order or other names of states."""
+    record = read(folder)
+    if not record:
+        raise ValueError(f"{folder} was not made by ihmm fit: name its states in Python, with posterior.relabel")
+    changes: dict[str, Any] = {"order_by": order_by} if order_by is not None else {}
+    changes |= {"names": [[k, name] for k, name in names.items()]} if names else {}
+    _write_record(folder, record | changes)
 
 
 def add_resumption(folder: Path) -> None:

@@ -1,17 +1,20 @@
 """Running the chains of a run, whatever its backend: threads, interruption, errors."""
 
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from threading import Event, Lock
 
-from ihmm.compiling import second_compiler
+import numpy as np
+
+from ihmm.compiling import Rehearsal, second_compiler
 from ihmm.data import Data
 from ihmm.one_chain import ChainTask, ExecutorChain, LocalChain, RunningChain
 from ihmm.posterior import Posterior
-from ihmm.progress import progress_bars
+from ihmm.progress import Progress, progress_bars
 from ihmm.start import streams
 from ihmm.store import Backend, SweepRange
 from ihmm.workers import Threads, Workers
@@ -19,6 +22,10 @@ from ihmm.workers import Threads, Workers
 POLL = 0.1  # seconds between updates of the progress bars
 MAX_AUTO_DRAWS, MAX_AUTO_STATES = 4000, 500_000_000  # draws per chain, and states of all draws, for draws="auto"
 STEPS_PER_THREAD = 4000  # with fewer time steps a thread costs more than it saves
+
+
+class SamplingStopped(UserWarning):
+    """Sampling was interrupted, and the draws so far are returned."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Resources:
         return data._replace(workers=self.workers or Threads(threads))
 
 
-def run_chains(backend: Backend, resources: Resources, progress: bool, stacklevel: int = 3) -> Posterior:
+def run_chains(backend: Backend, resources: Resources, progress: Progress, stacklevel: int = 3) -> Posterior:
     """Make the sweeps that a run lacks, and return all its draws.
 
     Warnings point at the caller of the caller by default: the code that calls `sample` or `resume`.
@@ -58,7 +65,7 @@ def run_chains(backend: Backend, resources: Resources, progress: bool, stackleve
     return Posterior.of(contents)
 
 
-def run_to_convergence(backend: Backend, resources: Resources, progress: bool) -> Posterior:
+def run_to_convergence(backend: Backend, resources: Resources, progress: Progress) -> Posterior:
     """Run the chains, and double the number of draws until they have converged or a limit is reached.
 
     An interruption ends it.
@@ -97,14 +104,19 @@ def _start(backend: Backend, ranges: list[SweepRange], resources: Resources) -> 
     return chains
 
 
-def _shared_compilation(backend: Backend, resources: Resources) -> AbstractContextManager[None]:
+@contextmanager
+def _shared_compilation(backend: Backend, resources: Resources) -> Iterator[None]:
     settings = backend.settings
-    if settings.sampler is None or resources.executor is not None or resources.workers is not None:
-        return nullcontext()
-    return second_compiler(backend.data, settings.model, settings.sampler, settings.moves, resources.cores)
+    if settings.sampler is not None and resources.executor is None and resources.workers is None:
+        task = Rehearsal(settings.model, np.asarray(backend.data.y), settings.sampler, tuple(settings.moves))
+        second_compiler.start(task, resources.cores)
+    try:
+        yield
+    finally:
+        second_compiler.stop()
 
 
-def _advance_all(chains: list[RunningChain], n_threads: int, progress: bool) -> None:
+def _advance_all(chains: list[RunningChain], n_threads: int, progress: Progress) -> None:
     """Advance the chains until all have finished, one has failed, or Ctrl-C."""
     waiting, lock, stop = list(chains), Lock(), Event()
     workers: list[Future[None]] = []
@@ -151,6 +163,6 @@ def _report_interruption(sizes: list[int], draws: int, hint: str, stacklevel: in
         warnings.warn(
             f"sampling was stopped before all {draws} draws were made: {each}. `states` and `traces` hold the first "
             f"{min(n for n in sizes if n)} draws of each chain, `draws[c]` holds all draws of chain c{dropped}{hint}",
-            UserWarning,
+            SamplingStopped,
             stacklevel + 1,
         )

@@ -1,18 +1,21 @@
 """Simulation from the model: parameters and states from the prior, and observations given them."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ihmm._checks import count
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.durations import Duration, Omega
+from ihmm.durations import Duration, Omega, sample_residual
 from ihmm.emissions._parameters import join, take
 from ihmm.emissions._protocol import has_past
 from ihmm.model import Draw, Hyper, Model, Prior, Transitions
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior
 from ihmm.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import xarray
 
 
 class Simulated(NamedTuple):
@@ -32,6 +35,55 @@ def simulate(model: Model, lengths: int | list[int], seed: int | np.random.Gener
     draw = draw_prior(rng, model, sizes)
     ends = np.cumsum(sizes)[:-1]
     return Simulated(np.split(draw_observations(rng, model, draw, ends), ends), draw)
+
+
+class PriorPredictive(NamedTuple):
+    """Series simulated from the prior, each with unknowns of its own.
+
+    Attributes
+    ----------
+    y
+        (draws, total T) or (draws, total T, D): the sequences end to end.
+    draws
+        What the series were simulated from.
+    lengths
+        Length of each sequence.
+    """
+
+    y: Array
+    draws: list[Draw]
+    lengths: list[int]
+
+    @property
+    def states(self) -> IntArray:
+        """(draws, total T): states in order of appearance."""
+        return np.array([draw.states for draw in self.draws])
+
+    @property
+    def n_states(self) -> IntArray:
+        """(draws,): number of states visited."""
+        return np.array([draw.n_states for draw in self.draws])
+
+    def to_datatree(self) -> "xarray.DataTree":
+        """Convert to the format of ArviZ: groups prior, with the hyperparameters, and prior_predictive."""
+        import xarray
+
+        hyper = np.array([draw.hyper for draw in self.draws]).T
+        prior = {name: (("chain", "draw"), values[None]) for name, values in zip(Hyper._fields, hyper, strict=True)}
+        prior["n_states"] = (("chain", "draw"), self.n_states[None])
+        axes = ("chain", "draw", "time", "column")[: self.y.ndim + 1]
+        groups = {"prior": xarray.Dataset(prior), "prior_predictive": xarray.Dataset({"y": (axes, self.y[None])})}
+        return xarray.DataTree.from_dict(groups)
+
+
+def prior_predictive(
+    model: Model, lengths: int | list[int], draws: int = 100, seed: int | np.random.Generator | None = None
+) -> PriorPredictive:
+    """Simulate from the prior again and again: what does the model expect before it has seen any data?"""
+    rng = np.random.default_rng(seed)
+    found = [simulate(model, lengths, rng) for _ in range(count("draws", draws))]
+    sizes = [len(part) for part in found[0].y]
+    return PriorPredictive(np.array([np.concatenate(one.y) for one in found]), [one.draw for one in found], sizes)
 
 
 def draw_observations(rng: np.random.Generator, model: Model, draw: Draw, begin: IntArray) -> Array:
@@ -150,7 +202,11 @@ def draw_segments(
                     remainder = max(remainder * (1 - share), FLOOR) if share < 1 or not finite else 0.0
                     omega = join(omega, duration.sample_prior(rng, 1))
             urn.append(state)
-            lasts = int(duration.sample(rng, take(omega, np.array([state])))[0])
+            own = take(omega, np.array([state]))
+            if previous < 0 and model.left_censored:
+                lasts = int(sample_residual(rng, duration, np.ones(1, np.int64), own)[0])
+            else:
+                lasts = int(duration.sample(rng, own)[0])
             states += [state] * min(lasts, end - len(states))
             previous = state
     return np.maximum(np.append(beta, remainder), FLOOR), np.array(states, dtype=np.int64), omega

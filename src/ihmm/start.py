@@ -6,13 +6,14 @@ import numpy as np
 
 from ihmm._typing import IntArray
 from ihmm.data import Data
-from ihmm.gibbs import initial_draw
+from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Draw, Model
-from ihmm.moves import GreedySplitMerge
-from ihmm.samplers import StateUpdate
+from ihmm.moves import GreedySplitMerge, SplitMerge
+from ihmm.samplers import ParticleGibbs, StateUpdate
 from ihmm.trajectory import runs
 
 AUTO_ROUNDS = 10  # rounds of splits and merges
+MARKOV_SWEEPS = 50  # of the hidden Markov model, before states have durations
 GREEDY_STICKINESS = 0.9
 
 InitialStates = int | str | IntArray  # number of states, "auto", or trajectory
@@ -47,7 +48,7 @@ def _random_trajectory(rng: np.random.Generator, data: Data, model: Model, n_sta
 def absorb_short_runs(states: IntArray, offsets: IntArray, minimum: int) -> IntArray:
     """The trajectory with every run that is shorter than the minimum given to the run before it, or if it is the first
     of its sequence to the next one. The last run of a sequence may be shorter: it is cut off by the end of the data."""
-    length, state, censored = runs(states, offsets)
+    length, state, censored, _ = runs(states, offsets)
     kept: list[tuple[int, int]] = []  # state and length
     before = 0  # runs of earlier sequences
     for d, k, is_last in zip(length.tolist(), state.tolist(), censored.tolist(), strict=True):
@@ -69,15 +70,23 @@ def absorb_short_runs(states: IntArray, offsets: IntArray, minimum: int) -> IntA
 def _greedy_trajectory(rng: np.random.Generator, data: Data, model: Model) -> IntArray:
     """The trajectory for ``init="auto"``: a single state, split and merged greedily a few times.
 
-    Noise with a memory is taken for white at first: with a single state it would explain every change by itself.
+    Noise with a memory is taken for white at first: with a single state it would explain every change by itself. States
+    with durations start from a trajectory of the sticky hidden Markov model, in which states are split more easily.
     """
     if model.memory > 0:
         model = replace(model, emission=model.emission.without_memory())
         data = model.describe(data.y, data.offsets, data.missing)
+    has_durations = model.duration is not None
+    if has_durations:
+        prior = replace(model.prior, stickiness=GREEDY_STICKINESS)
+        model = replace(model, prior=prior, duration=None, left_censored=False)
     draw = initial_draw(rng, data, model, np.zeros(len(data.y), np.int64))
     update = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi)
-    # Splits and merges are judged by a hidden Markov model; without a duration law, stickiness says that states last
-    hyper = draw.hyper if model.duration is None else draw.hyper._replace(stickiness=GREEDY_STICKINESS)
     for _ in range(AUTO_ROUNDS):
-        update, _ = GreedySplitMerge().apply(rng, data, model, update, hyper)
+        update, _ = GreedySplitMerge().apply(rng, data, model, update, draw.hyper)
+    if has_durations and data.conjugate is not None:
+        draw = initial_draw(rng, data, model, update.states)
+        for _ in range(MARKOV_SWEEPS):
+            draw, _ = sweep(rng, data, model, draw, ParticleGibbs(), (SplitMerge(),))
+        return draw.states
     return update.states

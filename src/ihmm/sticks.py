@@ -13,7 +13,7 @@ from ihmm.kernels.sticks import ENDLESS, Sticks
 from ihmm.model import Draw, Prior
 from ihmm.priors import FinitePrior
 
-SPARE = 16  # minimum number of states, rows and columns that fit before the arrays must grow
+SPARE = 48  # minimum number of states, rows and columns that fit before the arrays must grow
 MAX_STATES, MAX_CELLS = 2**21, 2**28  # of θ: at most about 4 GB, most of which is never touched
 MIN_PHI_BATCH = 16  # new states whose φ is drawn together
 

@@ -72,11 +72,19 @@ class Trajectory:
         return Trajectory, (self.states,)
 
 
-def runs(states: IntArray, offsets: IntArray) -> Runs:
-    """The segments of a trajectory, which do not extend across sequences; the last of each sequence is censored."""
-    begins = np.union1d(np.flatnonzero(states[1:] != states[:-1]) + 1, offsets[:-1])
-    length = np.diff(begins, append=len(states))
-    return Runs(length, states[begins], np.isin(begins + length, offsets[1:]))
+def runs(states: IntArray, offsets: IntArray, left_censored: bool = False) -> Runs:
+    """The segments of a trajectory, which do not extend across sequences.
+
+    The last one of each sequence is censored, and, if `left_censored`, the first one may have begun before the data.
+    """
+    begin = np.ones(len(states), bool)
+    np.not_equal(states[1:], states[:-1], out=begin[1:])
+    begin[offsets[:-1]] = True
+    begins = np.flatnonzero(begin)
+    is_first, is_last = np.zeros((2, len(begins)), bool)
+    is_first[np.searchsorted(begins, offsets[:-1])] = left_censored
+    is_last[np.searchsorted(begins, offsets[1:]) - 1] = True
+    return Runs(np.diff(begins, append=len(states)), states[begins], is_last, is_first)
 
 
 def relabel(path: IntArray, labels: IntArray, dtype: Any = np.int64) -> IntArray:

@@ -138,6 +138,8 @@ class _Update:
 def divide(offsets: IntArray, borders: IntArray, n_workers: int) -> list[Segment]:
     """Group sequences into segments of at most about TASK_STEPS steps, as many per worker, cut only at `borders`."""
     n_segments = n_workers * math.ceil(offsets[-1] / (n_workers * TASK_STEPS))
+    if n_segments == 1:
+        return [Segment(0, int(offsets[-1]), offsets[:-1], np.arange(len(offsets) - 1))]
     ends = np.arange(n_segments + 1) * offsets[-1] // n_segments
     cuts = np.searchsorted(offsets, borders[np.unique(np.searchsorted(borders, ends))])
     return [

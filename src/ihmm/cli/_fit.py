@@ -3,6 +3,7 @@
 import json
 import secrets
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,21 @@ from ihmm.cli._options import (
     POSITIVE,
     column_option,
     cores_option,
+    decimal_option,
     delimiter_option,
+    dt_option,
     files_argument,
     id_option,
     json_option,
+    na_option,
+    name_option,
+    order_by_option,
     quiet_option,
     report_option,
     run_argument,
+    sample_rate_option,
+    skip_rows_option,
+    time_option,
 )
 from ihmm.cli._runs import check_report, count_rows, next_folder, warnings_on_stderr
 from ihmm.fit_options import FitOptions
@@ -65,6 +74,9 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
 @files_argument
 @column_option
 @id_option
+@time_option
+@dt_option
+@sample_rate_option
 @click.option(
     "--emission",
     type=click.Choice(_checks.EMISSIONS),
@@ -84,6 +96,7 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     help="Law of how long states last; by default as in a hidden Markov model.",
 )
 @click.option("--min-dwell", type=POSITIVE, help="Least number of steps that a state lasts; auto chooses it.")
+@click.option("--left-censored", is_flag=True, help="The first visit of a series may have begun before it.")
 @click.option(
     "--resolution",
     type=float,
@@ -120,6 +133,11 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
     help="N of particle-gibbs, the most states kept at a time step; 50 by default.",
 )
 @delimiter_option
+@decimal_option
+@skip_rows_option
+@na_option
+@order_by_option
+@name_option
 @click.option("--symbols", multiple=True, hidden=True)
 @cores_option
 @click.option("--out", type=PATH, help="Folder of the run; runs/NAME-1 by default.")
@@ -146,16 +164,18 @@ def fit(
     """Fit a model to FILEs and print a summary.
 
     Reads CSV, TSV, NPY and Parquet. Several files, or the values of an --id column, are separate series of one model.
-    Empty cells and NA are missing values. A column of text is a series of symbols.
+    Empty cells and NA are missing values. A column of text is a series of symbols. With the time of the rows, dwell
+    times and rates are in seconds.
 
     The run folder contains the draws, settings.toml to repeat the run, provenance.json, summary.json, states.csv,
-    segmentation.csv with the state of every row, and report.html.
+    rates.csv, segmentation.csv with the time, value and state of every row, and report.html.
 
     \b
     Examples:
       ihmm fit trace.csv --column current
       ihmm fit trace.csv --column current --emission normal --seed 3 --draws 2000 --out runs/x
-      ihmm fit cells.csv --column current --id cell
+      ihmm fit trace.csv --column current --dt 0.1ms
+      ihmm fit cells.csv --column current --id cell --time "time (ms)"
       ihmm fit dna.txt --emission categorical
       ihmm fit --config runs/x/settings.toml --out runs/again
     """
@@ -164,15 +184,19 @@ def fit(
         report = check_report(report)
         run = _new_folder(out, options.files[0])
         _checks.utf8(str(run))
-        table = options.read_table()
+        with warnings_on_stderr():
+            table = options.read_table()
+        for note in table.notes:
+            click.echo(f"Note: {note}", err=True)
         if not quiet and sys.stderr.isatty():
             click.echo(f"Looking at the data of {count_rows(len(table.values))} …", err=True)
-        choice = options.make_choice(table)
+        choice = options.make_choice(table, cores, progress=not quiet)
         model = choice.model
         options.make_sampler().check(model, model.observe(table.series))
         run.mkdir(parents=True, exist_ok=True)
         fit_options.write_toml(run, options, table)
-        provenance.write(run, options.files, table, options.seed, choice)
+        names = fit_options.parse_names(options.name)
+        provenance.write(run, options.files, table, options.seed, choice, options.order_by, names)
     if not quiet and sys.stderr.isatty():
         click.echo(_description(options, table, model, run), err=True)
     with resumable(run):
@@ -234,27 +258,32 @@ def _new_folder(out: Path | None, file: str) -> Path:
 def _description(options: FitOptions, table: "Table", model: "Model", run: Path) -> str:
     draws = "enough" if options.draws == "auto" else options.draws
     series = f" in {len(table.series)} series" if len(table.series) > 1 else ""
+    every = f", one every {table.clock.text(1)}" if table.clock is not None else ""
     return (
-        f"{count_rows(len(table.values))} of {', '.join(table.columns)}{series}; {type(model.emission).__name__} "
-        f"emission; {options.chains} chains of {options.tune} tuning sweeps and {draws} draws, "
-        f"seed {options.seed}; run {run}"
+        f"{count_rows(len(table.values))} of {', '.join(table.columns)}{series}{every}; "
+        f"{type(model.emission).__name__} emission; {options.chains} chains of {options.tune} tuning sweeps "
+        f"and {draws} draws, seed {options.seed}; run {run}"
     )
 
 
 def _sample_to_the_end(sample: "Callable[[], Posterior]") -> "Posterior":
     """Raise KeyboardInterrupt if sampling is interrupted, where the library would return the draws so far."""
-    with warnings_on_stderr() as caught:
-        posterior = sample()
-        if any("sampling was stopped" in str(warning.message) for warning in caught):
-            raise KeyboardInterrupt
-    return posterior
+    from ihmm.running import SamplingStopped
+
+    with warnings_on_stderr():
+        warnings.simplefilter("error", SamplingStopped)
+        try:
+            return sample()
+        except SamplingStopped:
+            raise KeyboardInterrupt from None
 
 
 def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json: bool) -> None:
     from ihmm import outputs
 
     record = provenance.read(run)
-    posterior.resolution = provenance.resolution(record)
+    with input_errors():
+        posterior = provenance.label(posterior, record)
     summary = outputs.write_results(posterior, run, report=report)
     if as_json:
         click.echo(json.dumps({"run": str(run), **summary}))

@@ -18,6 +18,22 @@ column_option = click.option(
 )
 id_option = click.option("--id", metavar="NAME", help="Column that identifies the series of each row.")
 delimiter_option = click.option("--delimiter", metavar="CHAR", help="Cell delimiter: a character, tab or space.")
+time_option = click.option("--time", metavar="NAME", help="Column with the time of each row: dates, or numbers.")
+dt_option = click.option("--dt", metavar="TIME", help="Time between rows, such as 0.1ms; seconds without a unit.")
+sample_rate_option = click.option("--sample-rate", metavar="RATE", help="Rows per second, such as 10kHz.")
+decimal_option = click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark of numbers.")
+skip_rows_option = click.option(
+    "--skip-rows", type=NOT_NEGATIVE, default=0, help="Lines above the header that are not part of the table."
+)
+na_option = click.option(
+    "--na", multiple=True, metavar="VALUE", help="Number or text that marks missing values. May be repeated."
+)
+order_by_option = click.option(
+    "--order-by", type=click.Choice(["use", "mean"]), help="Number states by use, the default, or by their mean."
+)
+name_option = click.option(
+    "--name", multiple=True, metavar="STATE=NAME", help="Name of a state, such as 0=closed. May be repeated."
+)
 cores_option = click.option(
     "--cores", type=POSITIVE, help="Number of chains to run at the same time; all processors by default."
 )

@@ -9,6 +9,7 @@ from ihmm import fit_options, provenance, tables
 from ihmm.cli._errors import Command, input_errors
 from ihmm.cli._options import column_option, csv_option, delimiter_option, files_argument, id_option, run_argument
 from ihmm.cli._runs import check_writable, load
+from ihmm.clock import make_clock
 
 
 @click.command(cls=Command)
@@ -50,7 +51,14 @@ def predict(
             files,
             column or _columns_of(run) or fitted.get("column", ()),
             by=id or fitted.get("id"),
-            delimiter=delimiter or fitted.get("delimiter"),
+            time=fitted.get("time"),
+            clock=make_clock(fitted.get("dt"), fitted.get("sample_rate")),
+            layout=tables.Layout(
+                delimiter or fitted.get("delimiter"),
+                fitted.get("decimal"),
+                fitted.get("skip_rows", 0),
+                tuple(fitted.get("na", ())),
+            ),
             symbols=fitted.get("symbols", ()),
             shortest=1,
         )

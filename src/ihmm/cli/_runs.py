@@ -29,17 +29,19 @@ def next_folder(name: str) -> Path:
 def load(run: Path) -> "Posterior":
     with warnings_on_stderr():
         posterior = ihmm.Posterior.load(run)
-    posterior.resolution = provenance.resolution(provenance.read(run))
-    return posterior
+    return provenance.label(posterior, provenance.read(run))
 
 
 @contextmanager
-def warnings_on_stderr() -> Iterator[list[warnings.WarningMessage]]:
-    """Print warnings without the source line that Python shows."""
-    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
-        yield caught
-    for warning in caught:
-        click.echo(f"Warning: {warning.message}", err=True)
+def warnings_on_stderr() -> Iterator[None]:
+    """Print warnings at once, without the source line that Python shows."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        click.echo(f"Warning: {message}", err=True)
+
+    with warnings.catch_warnings(action="always", category=UserWarning):
+        warnings.showwarning = show
+        yield
 
 
 def check_report(requested: bool | None) -> bool:

@@ -74,12 +74,14 @@ class ParticleGibbs:
     resampling: str = "systematic"
 
     def __post_init__(self) -> None:
-        _checks.count("n_particles (including the reference)", self.n_particles, least=2)
+        _checks.count("n_particles (including the reference)", self.n_particles, least=2, most=_checks.MAX_SIZE)
         _checks.one_of("proposal", self.proposal, ("posterior", "prior"))
         _checks.positive("threshold", self.threshold)
         if self.block_size is not None:
             _checks.count("block_size (time steps; None: whole sequences)", self.block_size)
         _checks.one_of("resampling", self.resampling, ("systematic", "multinomial"))
+        if not isinstance(self.ancestor_sampling, bool):
+            raise ValueError(f"ancestor_sampling must be True or False, got {self.ancestor_sampling!r}")
         if self.resampling == "systematic" and not self.ancestor_sampling:
             raise ValueError(
                 "ancestor_sampling=False needs resampling='multinomial', got 'systematic' (the default), which merges "

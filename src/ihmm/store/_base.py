@@ -32,6 +32,8 @@ class RunSettings:
     chains: int
     init: int | str | None
     save_warmup: bool
+    order_by: str = "use"
+    names: tuple[tuple[int, str], ...] = ()
 
     @property
     def n_sweeps(self) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ihmm._typing import Array, IntArray, Phi
+from ihmm.clock import Clock
 from ihmm.data import Data
 from ihmm.draw_storage import PackedDraws
 from ihmm.durations import Omega
@@ -25,6 +26,11 @@ def write_data(folder: Path, data: Data, trajectory: IntArray | None) -> None:
     arrays = {"y": data.y, "offsets": data.offsets, "missing": data.missing, "init": trajectory}
     if data.columns is not None:
         arrays["columns"] = to_bytes(data.columns)
+    if data.symbols is not None:
+        arrays["symbols"] = to_bytes(data.symbols)
+    if data.clock is not None:
+        origin = None if data.clock.origin is None else str(data.clock.origin)
+        arrays |= {"clock": to_bytes({"step": data.clock.step, "origin": origin}), "times": data.clock.times}
     write_archive(folder / DATA, {name: array for name, array in arrays.items() if array is not None})
 
 
@@ -35,8 +41,20 @@ def read_data(folder: Path, model: Model, digest: Any = None) -> tuple[Data, Int
         raise DamagedError(f"{DATA} is not the one that the run was started with")
     check_data(arrays["y"], arrays["offsets"], arrays.get("missing"), arrays.get("init"), model.emission)
     data = model.describe(arrays["y"], arrays["offsets"], arrays.get("missing"))
-    columns = tuple(map(str, from_bytes(arrays["columns"]))) if "columns" in arrays else None
-    return data._replace(columns=columns), arrays.get("init")
+    columns, symbols = _names(arrays, "columns"), _names(arrays, "symbols")
+    return data._replace(columns=columns, symbols=symbols, clock=_clock(arrays)), arrays.get("init")
+
+
+def _names(arrays: dict[str, Array], name: str) -> tuple[str, ...] | None:
+    return tuple(map(str, from_bytes(arrays[name]))) if name in arrays else None
+
+
+def _clock(arrays: dict[str, Array]) -> Clock | None:
+    if "clock" not in arrays:
+        return None
+    written = from_bytes(arrays["clock"])
+    origin = None if written["origin"] is None else np.datetime64(written["origin"])
+    return Clock(written["step"], arrays.get("times"), origin)
 
 
 def write_chunk(folder: Path, identity: str, chain: int, number: int, chunk: Chunk) -> None:

@@ -39,12 +39,10 @@ class RunFolder:
         folder = Path(path).resolve()
         if folder.is_file():
             raise FileExistsError(f"{folder} is a file; give the path of a folder for the run")
-        if (folder / RUN_JSON).exists():
-            raise FileExistsError(
-                f"{folder} already holds a run: continue with ihmm.resume(path), or give another path"
-            )
+        _refuse_a_run(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
+            _refuse_a_run(folder)  # another process may have made one meanwhile
             identity = uuid.uuid4().hex
             write_data(folder, data, trajectory)
             write_run_json(folder, settings, identity, resumable=True)
@@ -55,14 +53,17 @@ class RunFolder:
     def reopen(cls, path: str | os.PathLike[str], model: Model | None) -> "Iterator[RunFolder]":
         """Open a run that was started earlier."""
         folder = Path(path).resolve()
-        written = read_run_json(folder)
-        if not written.get("resumable"):
-            raise ValueError(f"{folder} holds a saved posterior, not a run: it cannot be resumed")
-        settings = settings_of(folder, written, model)
-        if settings.sampler is None or len(settings.moves) < len(written["moves"]):
-            raise ValueError(f"the sampler or a move of {folder} is not part of this ihmm: the run cannot be resumed")
-        compare_versions(folder, written["versions"], stacklevel=4)  # the caller of `resume`, above __enter__
+        read_run_json(folder)  # no lock is left in a folder without a run
         with locked(folder):
+            written = read_run_json(folder)  # another process may have added draws until now
+            if not written.get("resumable"):
+                raise ValueError(f"{folder} holds a saved posterior, not a run: it cannot be resumed")
+            settings = settings_of(folder, written, model)
+            if settings.sampler is None or len(settings.moves) < len(written["moves"]):
+                raise ValueError(
+                    f"the sampler or a move of {folder} is not part of this ihmm: the run cannot be resumed"
+                )
+            compare_versions(folder, written["versions"], stacklevel=4)  # the caller of `resume`, above __enter__
             remove_drafts(folder)
             try:
                 data, trajectory = read_data(folder, settings.model, written.get("data"))
@@ -139,3 +140,8 @@ class RunFolder:
 
     def contents(self) -> RunContents:
         return load(self.path, self.settings.model)
+
+
+def _refuse_a_run(folder: Path) -> None:
+    if (folder / RUN_JSON).exists():
+        raise FileExistsError(f"{folder} already holds a run: continue with ihmm.resume(path), or give another path")

@@ -75,6 +75,12 @@ def _are_sizes(value: Any) -> bool:
     return len(chains) == len(value) and all(_is_count(n, 0) for size in chains for n in size.values())
 
 
+def _are_names(value: Any) -> bool:
+    if not isinstance(value, list):
+        return value is None
+    return all(isinstance(pair, list) and [type(x) for x in pair] == [int, str] for pair in value)
+
+
 Fields = dict[str, tuple[Callable[[Any], bool], str]]
 HEADER: Fields = {
     "format": (lambda value: isinstance(value, str), "a string"),
@@ -93,6 +99,8 @@ SETTINGS: Fields = {
     "chains": (lambda value: _is_count(value, 1, MAX_CHAINS), f"a whole number from 1 to {MAX_CHAINS}"),
     "init": (lambda value: value in (None, "auto") or _is_count(value, 1), 'a whole number, "auto" or null'),
     "save_warmup": (lambda value: isinstance(value, bool), "true or false"),
+    "order_by": (lambda value: value in (None, "use", "mean"), '"use" or "mean"'),
+    "names": (_are_names, "pairs of a number and a name"),
     "sizes": (_are_sizes, "numbers of draws"),
 }
 
@@ -118,6 +126,8 @@ def settings_of(folder: Path, written: dict[str, Any], model: Model | None) -> R
             decode_or_none(written["sampler"]),
             tuple(move for move in map(decode_or_none, written["moves"]) if move is not None),
             **{name: written[name] for name in ("seed", "draws", "tune", "thin", "chains", "init", "save_warmup")},
+            order_by=written.get("order_by", "use"),
+            names=tuple((k, name) for k, name in written.get("names", ())),
         )
     except (KeyError, TypeError, RecursionError) as error:
         raise _damaged(folder, error) from error
