@@ -286,14 +286,14 @@ def write_page(results: Results) -> None:
         draw_curves(results[data], data, PAGE.parent / "convergence" / f"{data}.png")
 
 
-def fill_page(name: str, text: str) -> None:
-    """Insert a text between the markers of this name on the page."""
+def fill_page(name: str, text: str, page: Path = PAGE) -> None:
+    """Insert a text between the markers of this name on a page."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    before, found, rest = PAGE.read_text("utf-8").partition(begin)
+    before, found, rest = page.read_text("utf-8").partition(begin)
     _, closed, after = rest.partition(end)
     if not (found and closed):
-        raise SystemExit(f"{PAGE} has no markers named {name}")
-    PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", "utf-8")
+        raise SystemExit(f"{page} has no markers named {name}")
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", "utf-8")
 
 
 def draw_curves(parts: dict[str, list[Record]], data: str, file: Path) -> None:

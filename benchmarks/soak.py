@@ -2,23 +2,33 @@
 
     python benchmarks/soak.py [--steps 300] [--sweeps 50000]
     python benchmarks/soak.py --steps 1000000 --seconds 3600
+    python benchmarks/soak.py --page          # write the table and the figure of the page from stored results
 
 Prints the resident memory and the traces now and then, and exits with an error if memory grows after the first tenth of
-the run by more than a tenth, or a trace is not finite.
+the run by more than a tenth, or a trace is not finite. Results are stored in runs/soak.json.
 """
 
 import argparse
+import json
 import math
 import resource
 import sys
 import time
 from pathlib import Path
+from typing import Any
+
+from convergence import fill_page, markdown
 
 import ihmm
 from ihmm.model import model_for
 
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "runs" / "soak.json"
+PAGE = ROOT / "docs" / "explanation" / "calibration.md"
 REPORTS = 20
 GROWTH = 1.1
+
+Record = dict[str, Any]  # of one run: sweeps, megabytes and states at every report; peak, seconds
 
 
 def main() -> None:
@@ -26,32 +36,79 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--sweeps", type=int, default=50_000)
     parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
+    results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    if not options.page:
+        results[f"{options.steps:,} steps"] = run(options.steps, options.sweeps, options.seconds)
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(results), "utf-8")
+    write_page(results)
 
-    y = ihmm.datasets.ion_channel(options.steps).y
+
+def run(steps: int, sweeps: int, seconds: float) -> Record:
+    """Sweep until the number of sweeps or the time is reached; exit if memory grows or a number is not finite."""
+    y = ihmm.datasets.ion_channel(steps).y
     model = model_for(y[:, None])
-    begin, memory, reported = time.monotonic(), [], 0.0
+    begin, reported = time.monotonic(), 0.0
+    record: Record = {"sweeps": [], "megabytes": [], "states": []}
     for i, (draw, info) in enumerate(ihmm.iterate(model, y, seed=1, init="auto"), 1):
-        done = max(i / options.sweeps, (time.monotonic() - begin) / options.seconds)
+        done = max(i / sweeps, (time.monotonic() - begin) / seconds)
         if not (math.isfinite(info.log_joint) and all(map(math.isfinite, draw.hyper))):
             sys.exit(f"sweep {i}: log joint {info.log_joint}, {draw.hyper}")
         if done >= reported:
-            memory.append(resident_megabytes())
-            figures = f"{memory[-1]:7.0f} MB  {draw.n_states:3d} states  log joint {info.log_joint:.1f}"
+            for name, value in {"sweeps": i, "megabytes": resident_megabytes(), "states": draw.n_states}.items():
+                record[name].append(value)
+            figures = f"{record['megabytes'][-1]:7.0f} MB  {draw.n_states:3d} states  log joint {info.log_joint:.1f}"
             print(f"{i:8d} sweeps  {figures}", flush=True)
             reported += 1 / REPORTS
         if done >= 1:
             break
+    memory = record["megabytes"]
     settled = max(memory[: 2 + len(memory) // 10])
     if memory[-1] > GROWTH * settled:
         sys.exit(f"memory grew from {settled:.0f} to {memory[-1]:.0f} MB")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"Memory is flat: {settled:.0f} MB, then {memory[-1]:.0f} MB; peak {peak:.0f} MB; every number finite.")
+    return record | {"peak": peak, "seconds": time.monotonic() - begin}
 
 
 def resident_megabytes() -> float:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
+
+
+def write_page(results: dict[str, Record]) -> None:
+    heads = ("series", "sweeps", "minutes", "memory after a tenth (MB)", "at the end", "peak")
+    rows = []
+    for name, record in results.items():
+        memory = record["megabytes"]
+        numbers = (memory[len(memory) // 10], memory[-1], record["peak"])
+        rows.append(
+            (name, f"{record['sweeps'][-1]:,}", f"{record['seconds'] / 60:.0f}", *(f"{x:.0f}" for x in numbers))
+        )
+    fill_page("soak", markdown(heads, rows), PAGE)
+    draw_memory(results, PAGE.with_suffix("") / "memory.png")
+
+
+def draw_memory(results: dict[str, Record], file: Path) -> None:
+    """Memory by sweep, one panel per run."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from ihmm._plot_data import PALETTE
+    from ihmm.plots._axes import OPEN, WIDTH
+
+    with mpl.rc_context(OPEN | {"font.size": 8.5, "axes.titlesize": 8.5, "axes.titlelocation": "left"}):
+        figure = Figure(figsize=(WIDTH, 2.2), layout="constrained")
+        for ax, (name, record) in zip(figure.subplots(1, len(results), squeeze=False)[0], results.items(), strict=True):
+            ax.plot(record["sweeps"], record["megabytes"], color=PALETTE[0])
+            ax.set_ylim(0, 1.2 * max(record["megabytes"]))
+            ax.set_title(name)
+            ax.set_xlabel("sweep")
+            ax.set_ylabel("resident memory (MB)")
+        file.parent.mkdir(exist_ok=True)
+        figure.savefig(file, dpi=130)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,20 @@
 """Sphinx settings: `make docs` builds the pages in docs/_build."""
 
+import re
+import sys
+from pathlib import Path
+
 import ihmm
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "ihmm"
 author = "The ihmm developers"
 copyright = "The ihmm developers"
 version = release = ihmm.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-exclude_patterns = ["_build"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "run_blocks"]
+exclude_patterns = ["_build", "_results", "_notebooks", "_extensions"]
 nitpicky = False
 suppress_warnings = ["config.cache"]
 
@@ -25,3 +31,15 @@ autodoc_class_signature = "separated"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+
+
+def keep_underscores(app, what, name, obj, options, lines):
+    """Attributes such as n_states_ would be taken for links, which lose their underscore."""
+    lines[:] = [
+        re.sub(r"^(:(?:ivar|param) )([^:]*)(:)", lambda m: m[1] + re.sub(r"_(?=,|$)", r"\\_", m[2]) + m[3], line)
+        for line in lines
+    ]
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", keep_underscores, priority=900)  # after napoleon
