@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 PYTEST := $(BIN)/pytest --quiet -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test fuzz bounds lint format docs paper bench peers coverage clean
+.PHONY: help demo check test fuzz calibrate bounds lint format docs paper bench peers coverage clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,17 +23,21 @@ test: lint  ## Check style, types and imports, then run every test
 	@$(MAKE) --no-print-directory bounds
 
 # Compiled code does not check array bounds by default; here it does. Everything has to be compiled again, which is most
-# of the time, so these are the tests of kernels on small inputs and the extreme inputs, where arrays grow, of one family.
+# of the time, so it is optimised less, and these are the tests of kernels on small inputs and the extreme inputs, where arrays grow, of one family.
 # The kernels of all families are checked uncompiled, by tests/kernels/test_parity.py.
 bounds: $(VENV)/.dev  ## Run the tests of kernels and extreme inputs with array bounds checks
 	@echo "Running the kernel tests with array bounds checks"
-	@NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(PYTEST) -m "bounds and not law" \
+	@NUMBA_BOUNDSCHECK=1 NUMBA_OPT=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds $(PYTEST) -m "bounds and not law" \
 		tests/test_extremes.py tests/kernels
 
-# The number of examples of each of the tests.
-FUZZ ?= 20000
-fuzz: $(VENV)/.dev  ## Try random input of every kind, for hours
-	@IHMM_FUZZ=$(FUZZ) $(PYTEST) tests/test_fuzz.py
+# The number of examples of all tests together. Outcomes are counted and printed, so it is one process.
+FUZZ ?= 100000
+fuzz: $(VENV)/.dev  ## Try random input of every kind, for an hour
+	@IHMM_FUZZ=$(FUZZ) $(BIN)/pytest --quiet -s tests/test_fuzz.py
+
+# Results are stored in runs/calibration.json and added to; delete the file to start again.
+calibrate: $(VENV)/.dev  ## Simulate, fit, and count how often intervals contain the truth, for hours
+	@$(BIN)/python benchmarks/calibrate.py
 
 lint: $(VENV)/.dev  ## Check style, types and imports
 	@$(BIN)/ruff check --quiet
@@ -72,7 +76,7 @@ coverage: $(VENV)/.dev  ## Measure the coverage of the fast tests, including ker
 	@$(BIN)/coverage report
 
 clean:  ## Remove the environment, caches and build output
-	@rm -rf $(VENV) build dist docs/_build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) build dist docs/_build docs/_notebooks docs/_results .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks experiments -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # One environment with three levels: .demo for the demonstration, .paper for the experiments, .dev for everything.
