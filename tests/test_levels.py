@@ -66,6 +66,10 @@ ROWS = np.array([[0.97, 0.0, 0.03], [0.0, 0.5, 0.5], [0.06, 0.2, 0.74]])  # stat
 FAMILIES = {
     "student-t": (ihmm.StudentT(), lambda rng, s: np.array([0.0, 0.0, 8.0])[s] + rng.standard_t(4, len(s))),
     "poisson": (ihmm.Poisson(1, 0.1), lambda rng, s: rng.poisson(np.array([2.0, 2.0, 15.0])[s])),
+    "negative-binomial": (
+        ihmm.NegativeBinomial(1, 0.1),
+        lambda rng, s: rng.negative_binomial(9, 9 / (9 + np.array([2.0, 2.0, 40.0])[s])),
+    ),
     "categorical": (
         ihmm.Categorical(4),
         lambda rng, s: (rng.integers(0, 2, len(s)) + 2 * (s == 2)).astype(np.int64),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ihmm.emissions import Independent as Independent
     from ihmm.emissions import Multinomial as Multinomial
     from ihmm.emissions import MultivariateNormal as MultivariateNormal
+    from ihmm.emissions import NegativeBinomial as NegativeBinomial
     from ihmm.emissions import NoisyLevels as NoisyLevels
     from ihmm.emissions import Normal as Normal
     from ihmm.emissions import NormalMean as NormalMean
@@ -77,6 +78,7 @@ _HOME = {
     "Model": "ihmm.model",
     "Multinomial": "ihmm.emissions",
     "MultivariateNormal": "ihmm.emissions",
+    "NegativeBinomial": "ihmm.emissions",
     "NoisyLevels": "ihmm.emissions",
     "Normal": "ihmm.emissions",
     "NormalMean": "ihmm.emissions",

@@ -15,6 +15,7 @@ EMISSIONS = (
     "gaussian",
     "categorical",
     "poisson",
+    "negative-binomial",
     "bernoulli",
     "multinomial",
     "autoregressive",

@@ -11,11 +11,11 @@ from ihmm._typing import Array, IntArray
 from ihmm.compiling import OF_PILOT, Rehearsal, second_compiler
 from ihmm.durations import Duration, Geometric
 from ihmm.durations import choose as choose_duration
-from ihmm.emissions import Categorical, Emission
+from ihmm.emissions import Categorical, Emission, NegativeBinomial
 from ihmm.emissions.choose import guess, level_prior, reason
 from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.model import Model, Prior, model_for
-from ihmm.pilot import MAX_ORDER, Pilot, pilot
+from ihmm.pilot import MAX_ORDER, Pilot, fit_counts, pilot
 from ihmm.priors import FinitePrior, GammaPrior, HDPPrior
 from ihmm.progress import compilation_bar
 from ihmm.samplers import ParticleGibbs, Sampler
@@ -86,6 +86,14 @@ def choose_model(
     family = guess(values) if is_auto else None
     markov = sticky is not True or not (sampler is None or isinstance(sampler, ParticleGibbs))
     short = len(values) - MAX_ORDER * len(lengths) < SHORTEST
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    if family == "poisson" and not short:
+        counts, path = fit_counts(values, offsets)
+        if counts.overdispersed:
+            size = float(np.exp(np.average(np.log(counts.size), weights=np.bincount(path, minlength=counts.n_states))))
+            emission = NegativeBinomial(1.0, 1 / float(np.nanmean(values)), 2.0, 2 / size)
+            model = model_for(values, emission, sticky, order, duration, min_dwell)
+            return Choice(model, path, resolution, (_overdispersed(values, size),))
     if family != "normal" or markov or short:
         reasons = () if family is None else (reason(values, family),)
         model = model_for(values, emission, sticky, order, duration, min_dwell)
@@ -93,7 +101,7 @@ def choose_model(
     expected = Rehearsal(_usual_model(values), values, sampler or ParticleGibbs(), ())
     second_compiler.start(expected, processors() if cores is None else cores)
     with compilation_bar((*OF_PILOT, *expected.kernels), enabled=progress):
-        found = pilot(values, np.concatenate([[0], np.cumsum(lengths)]))
+        found = pilot(values, offsets)
     if found.family == "autoregressive":
         order = found.order if order is None else order
         model = model_for(values, "autoregressive", True, order, duration, min_dwell)
@@ -105,6 +113,14 @@ def _usual_model(values: Array) -> Model:
     """A model such as most recordings have, whose kernels are compiled during the first look."""
     levels = NoisyLevels(1, n_features=values.shape[1])
     return Model(levels, HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0), Geometric(minimum=2))
+
+
+def _overdispersed(values: Array, size: float) -> str:
+    low, high = int(np.nanmin(values)), int(np.nanmax(values))
+    return (
+        f"Whole numbers from {low} to {high}, more variable within states than Poisson counts: a negative binomial "
+        f"distribution in each state, of size {size:.2g} or so."
+    )
 
 
 TEXTS = "Texts: symbols, with probabilities of their own in each state."

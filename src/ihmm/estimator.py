@@ -38,11 +38,12 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     emission
         ``"auto"`` looks at the data first and chooses: for measurements, levels in noise with the memory, tails and
         scales that it finds, or switching dynamics; for whole numbers, symbols or counts. `choice_` says why.
-        Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"bernoulli"`` (zeros and ones), ``"multinomial"``
-        (rows of counts), ``"autoregressive"`` (switching dynamics), ``"levels"`` (levels in noise that the states
-        share), ``"student-t"`` (outliers), ``"von-mises"`` (angles) or ``"mixture"`` (a mixture of normals in each
-        state), each with a weakly informative prior on the scale of the data. Or an emission with a prior of your
-        choice, such as ``ihmm.Normal(mean=0, rate=0.1)``, or ``ihmm.Independent`` for columns of different types.
+        Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"negative-binomial"`` (overdispersed counts),
+        ``"bernoulli"`` (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics),
+        ``"levels"`` (levels in noise that the states share), ``"student-t"`` (outliers), ``"von-mises"`` (angles) or
+        ``"mixture"`` (a mixture of normals in each state), each with a weakly informative prior on the scale of the
+        data. Or an emission with a prior of your choice, such as ``ihmm.Normal(mean=0, rate=0.1)``, or
+        ``ihmm.Independent`` for columns of different types.
     sticky
         Whether self-transitions have extra prior mass: True infers the stickiness ρ, False sets it to 0, a number in
         [0, 1) fixes it. With durations it has no effect.

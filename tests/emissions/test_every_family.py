@@ -14,6 +14,7 @@ from ihmm.emissions import (
     Independent,
     Multinomial,
     MultivariateNormal,
+    NegativeBinomial,
     Normal,
     NormalMean,
     Poisson,
@@ -59,6 +60,8 @@ STEP_BY_STEP = [
     StudentT(dof=1.5, mean=-1.0, strength=2.0, shape=3.5, rate=0.7),
     VonMises(),
     VonMises(shape=2.0, rate=0.5, direction=-3.0, strength=1.5),
+    NegativeBinomial(),
+    NegativeBinomial(shape=3.0, rate=0.1, size_shape=5.0, size_rate=2.0),
 ]
 CONJUGATE = ONE_NUMBER + SEVERAL_NUMBERS + WITH_A_PAST
 every_family = pytest.mark.parametrize("emission", CONJUGATE + STEP_BY_STEP, ids=repr)

@@ -11,11 +11,13 @@ PATH = np.repeat([0, 1, 2, 1], 25)
 HIDDEN = [3, 60, 61]
 NUMBERS = np.array([-6.0, 0.0, 7.0])[PATH] + 0.5 * RNG.standard_t(3, 100)
 ANGLES = np.array([3.1, -1.0, 0.8])[PATH] + RNG.vonmises(0, 30, 100)
-NUMBERS[HIDDEN] = ANGLES[HIDDEN] = np.nan
+COUNTS = RNG.negative_binomial(50, 50 / (50 + np.array([1.0, 12.0, 60.0])[PATH])).astype(float)
+COUNTS[HIDDEN] = NUMBERS[HIDDEN] = ANGLES[HIDDEN] = np.nan
 CASES = {
     "student-t": (ihmm.StudentT(), NUMBERS),
     "levels": (ihmm.NoisyLevels(tails="student-t", spread=5.0), NUMBERS),
     "von-mises": (ihmm.VonMises(), ANGLES),
+    "negative-binomial": (ihmm.NegativeBinomial(rate=0.05), COUNTS),
 }
 SETTINGS = {"tune": 12, "chains": 2, "seed": 1, "init": 6, "progress": False}
 
@@ -54,7 +56,8 @@ def test_forecasts_imputed_values_and_likelihoods_are_sound(drawn):
     if name == "von-mises":
         assert np.abs(np.append(forecast.y, imputed.y)).max() <= np.pi
     middle = np.median(imputed.y, axis=0)[1:]  # in the third stretch, of one level
-    np.testing.assert_allclose(middle, 0.8 if name == "von-mises" else 7.0, atol=0.5)
+    expected = {"von-mises": 0.8, "negative-binomial": 60.0}.get(name, 7.0)
+    np.testing.assert_allclose(middle, expected, atol=20.0 if name == "negative-binomial" else 0.5)
     assert np.isfinite(posterior.log_likelihood(posterior.data.values)).all()
 
 
@@ -73,7 +76,9 @@ def test_the_estimator_knows_it_by_name(name):
     assert type(hmm.emission_) is type(emission)
     assert hmm.n_states_ == 3
     assert np.mean(hmm.predict(y) == hmm.labels_) > 0.95
-    level = {"student-t": "location_", "levels": "means_", "von-mises": "direction_"}[name]
+    level = {"student-t": "location_", "levels": "means_", "von-mises": "direction_", "negative-binomial": "lambdas_"}[
+        name
+    ]
     assert getattr(hmm, level).shape == (3, 1)
 
 

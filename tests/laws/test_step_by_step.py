@@ -12,6 +12,7 @@ pytestmark = pytest.mark.law
 EMISSIONS = {
     "student-t": (ihmm.StudentT(dof=3.0, mean=0.0, strength=0.5, shape=2.0, rate=1.0), NORMAL_SERIES),
     "von-mises": (ihmm.VonMises(shape=1.5, rate=0.3, direction=0.5, strength=0.8), [-2.9, 3.1, 0.4, 0.6, -3.0]),
+    "negative-binomial": (ihmm.NegativeBinomial(2.0, 0.5, 2.0, 1.0), [0, 1, 9, 14, 2]),
 }
 SAMPLERS = {
     "posterior": (ihmm.ParticleGibbs(2), PRIORS["sticky-free"]),
@@ -66,10 +67,19 @@ class ForgetsTheLogarithm(ihmm.VonMises):
         return ihmm.VonMises(self.shape - 1, self.rate, self.direction, self.strength).update(rng, y, states, phi)
 
 
+class ForgetsTheLogarithmOfTheSize(ihmm.NegativeBinomial):
+    """Broken on purpose: steps in log r by the density of r."""
+
+    def update(self, rng, y, states, phi):
+        wrong = ihmm.NegativeBinomial(self.shape, self.rate, self.size_shape - 1, self.size_rate)
+        return wrong.update(rng, y, states, phi)
+
+
 BROKEN = {
     "wrong shape": WrongShape(dof=3.0, strength=0.5),
     "not given the scales": NotGivenTheScales(dof=3.0, strength=0.5),
     "no logarithm": ForgetsTheLogarithm(shape=1.5, rate=0.3),
+    "no logarithm of the size": ForgetsTheLogarithmOfTheSize(2.0, 0.5, 2.0, 1.0),
 }
 
 

@@ -10,6 +10,7 @@ from ihmm.emissions.dp_mixture import DPMixture
 from ihmm.emissions.independent import Independent
 from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
+from ihmm.emissions.negative_binomial import NegativeBinomial
 from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.normal_mean import NormalMean
@@ -30,6 +31,7 @@ __all__ = [
     "Independent",
     "Multinomial",
     "MultivariateNormal",
+    "NegativeBinomial",
     "NoisyLevels",
     "Normal",
     "NormalMean",

@@ -13,6 +13,7 @@ from ihmm.emissions.categorical import Categorical
 from ihmm.emissions.dp_mixture import DPMixture
 from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
+from ihmm.emissions.negative_binomial import NegativeBinomial
 from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.emissions.normal import Normal
 from ihmm.emissions.poisson import Poisson
@@ -45,7 +46,8 @@ def choose(emission: str | Emission, values: Array, order: int | None = None) ->
     - Student t, with 4 degrees of freedom: as normal, but on the scale of the interquartile range, which is robust to
       outliers.
     - Von Mises: uniform mean directions, exponential concentrations with mean 20.
-    - Poisson: rates Gamma(1, 1/mean).
+    - Poisson: rates Gamma(1, 1/mean). Negative binomial: the same, and sizes Gamma(2, ·), on average that of all counts
+      together.
     - Categorical, Bernoulli, Multinomial: uniform probabilities. The total of simulated rows of counts is the median of
       the observed totals.
     - Autoregressive, of the given `order`, 1 by default: noise variances on average that of a single autoregression for
@@ -81,8 +83,9 @@ def choose(emission: str | Emission, values: Array, order: int | None = None) ->
             "(ihmm.Independent for columns of different types)"
         )
     if name == "poisson":
-        mean = float(np.nanmean(observed))
-        return Poisson(shape=1.0, rate=1 / mean if mean > 0 else 1.0)
+        return Poisson(shape=1.0, rate=_rate_prior(observed))
+    if name == "negative-binomial":
+        return NegativeBinomial(1.0, _rate_prior(observed), 2.0, 2 / _size(observed))
     if name == "student-t":
         return _student_t(observed)
     if name == "von-mises":
@@ -205,6 +208,18 @@ def _multinomial(values: FloatArray) -> Emission:
     totals = values.sum(axis=1)
     known = totals[np.isfinite(totals)]
     return Multinomial(n_categories=values.shape[1], total=max(round(float(np.median(known))), 1) if known.size else 1)
+
+
+def _rate_prior(values: FloatArray) -> float:
+    """The rate of an exponential prior with the mean of the values."""
+    mean = float(np.nanmean(values))
+    return 1 / mean if mean > 0 else 1.0
+
+
+def _size(values: FloatArray) -> float:
+    """The size of a negative binomial with the mean and variance of the values, between 0.1 and 100."""
+    mean, excess = float(np.nanmean(values)), float(np.nanvar(values) - np.nanmean(values))
+    return float(np.clip(mean**2 / excess, 0.1, 100.0)) if excess > 0 else 100.0
 
 
 def _student_t(values: FloatArray) -> StudentT:

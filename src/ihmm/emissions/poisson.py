@@ -11,7 +11,7 @@ from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._conjugate import Conjugate, add
-from ihmm.emissions._counts import LARGEST_COUNT, log_factorial
+from ihmm.emissions._counts import log_factorial, whole_counts
 from ihmm.emissions._protocol import ConjugateEmission
 from ihmm.kernels.families import CompiledFamily, dispatch
 
@@ -38,16 +38,7 @@ class Poisson(ConjugateEmission):
         _checks.positive("Poisson rate", self.rate)
 
     def validate(self, y: Array) -> IntArray:
-        if y.ndim != 1:
-            raise ValueError(f"Poisson takes one count per time step, shape (T,); got {y.shape[1]} columns")
-        with np.errstate(invalid="ignore"):
-            wrong = np.flatnonzero(~((y >= 0) & (y <= LARGEST_COUNT) & (y == np.floor(y))))
-        if wrong.size:
-            raise ValueError(
-                f"Poisson expects non-negative whole numbers, got {y[wrong[0]]} at t = {wrong[0]} "
-                f"({wrong.size} such values); for real numbers use Normal"
-            )
-        return y.astype(np.int64)
+        return whole_counts(y, "Poisson")
 
     def log_density(self, y: IntArray, phi: PoissonPhi) -> FloatArray:
         out = np.log(phi.rate)[:, None] * y.astype(np.float64)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from ihmm.kernels import pilot as kernels
 
 DOFS = np.array([4.0, 8.0, 16.0, np.inf])  # degrees of freedom that are tried
 MAX_ORDER = 4  # of the noise
+SEARCHED = 5000  # steps of the part in which structures are compared
+PIECES = 5  # that this part consists of, if it is cut out of a long sequence
 MAX_BROKEN = 0.2  # share of the values that may lack some of their past before the memory of the noise is not asked for
 EXIT, SOON = 0.05, 0.5  # probability of leaving a state at the start of a fit; if it may last a single step
 
@@ -69,6 +72,26 @@ class Series:
             z[self._broken] = np.nan
         z[np.isnan(z).any(axis=1)] = np.nan
         return z
+
+
+def part_of(series: Series) -> Series:
+    """At most `SEARCHED` steps: some of the sequences, or pieces of a single long one."""
+    lengths = np.diff(series.offsets)
+    if lengths.sum() <= SEARCHED:
+        return series
+    if len(lengths) > 2 * PIECES:
+        wanted = max(int(len(lengths) * SEARCHED / lengths.sum()), PIECES)
+        chosen = np.unique(np.linspace(0, len(lengths) - 1, wanted).round().astype(int))
+        bounds = [(series.offsets[i], min(series.offsets[i + 1], series.offsets[i] + SEARCHED)) for i in chosen]
+    else:
+        size = SEARCHED // PIECES if len(lengths) > 1 else SEARCHED
+        bounds = []
+        for begin, end in pairwise(series.offsets):
+            share = max(int(SEARCHED * (end - begin) / lengths.sum()), min(size, end - begin))
+            first = begin + (end - begin - share) // 2
+            bounds.append((first, first + share))
+    y = np.concatenate([series.y[begin:end] for begin, end in bounds])
+    return Series(y, np.concatenate([[0], np.cumsum([end - begin for begin, end in bounds])]).astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,9 @@ import numpy as np
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.pilot._alternatives import predictability, without_hum
 from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
-from ihmm.pilot._fit import Fit, Series, improve, restructured
+from ihmm.pilot._fit import Fit, Series, improve, part_of, restructured
 from ihmm.pilot._search import CAREFUL, SEPARATION, SINGLE_STEPS, nearness, noise, plateaus, reduce, search
 
-SEARCHED = 5000  # steps of the part in which structures are compared
-PIECES = 5  # that this part consists of, if it is cut out of a long sequence
 CHUNK = 20_000  # steps decoded at a time
 DYNAMICS = 0.05  # nats per value by which switching dynamics have to be better than levels
 FEWER_DYNAMICS = 30.0  # nats in all, if there are fewer states than levels
@@ -84,7 +82,7 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     unit = np.nanstd(values, axis=0)
     unit = np.where(unit > 0, unit, 1.0)
     whole = Series((values - centre) / unit, np.asarray(offsets, np.int64))
-    part, rng = _part(whole), np.random.default_rng(seed)
+    part, rng = part_of(whole), np.random.default_rng(seed)
     gain = _across(part)
     if gain > ACROSS:
         return _autoregressive(whole, unit, 1, [_columns_predict(gain)])
@@ -163,26 +161,6 @@ def _dwell(series: Series, fit: Fit) -> Fit:
     brief = improve(series, restructured(fit, replace(fit.structure, dwell=1)), CAREFUL)
     gain = (brief.log_likelihood - fit.log_likelihood) / len(series.y)
     return reduce(series, brief) if gain > BRIEF else fit
-
-
-def _part(series: Series) -> Series:
-    """At most `SEARCHED` steps: some of the sequences, or pieces of a single long one."""
-    lengths = np.diff(series.offsets)
-    if lengths.sum() <= SEARCHED:
-        return series
-    if len(lengths) > 2 * PIECES:
-        wanted = max(int(len(lengths) * SEARCHED / lengths.sum()), PIECES)
-        chosen = np.unique(np.linspace(0, len(lengths) - 1, wanted).round().astype(int))
-        bounds = [(series.offsets[i], min(series.offsets[i + 1], series.offsets[i] + SEARCHED)) for i in chosen]
-    else:
-        size = SEARCHED // PIECES if len(lengths) > 1 else SEARCHED
-        bounds = []
-        for begin, end in pairwise(series.offsets):
-            share = max(int(SEARCHED * (end - begin) / lengths.sum()), min(size, end - begin))
-            first = begin + (end - begin - share) // 2
-            bounds.append((first, first + share))
-    y = np.concatenate([series.y[begin:end] for begin, end in bounds])
-    return Series(y, np.concatenate([[0], np.cumsum([end - begin for begin, end in bounds])]).astype(np.int64))
 
 
 def _decode(series: Series, fit: Fit) -> IntArray:

@@ -51,7 +51,7 @@ def plateaus(series: Series, rng: np.random.Generator) -> Fit | None:
 
     Smooth series have them, where a long memory of the noise explains each value better than levels in white noise do.
     """
-    path = _clusters(series, PLATEAUS, rng, lasting=True)
+    path = clusters(series, PLATEAUS, rng, lasting=True)
     fit = improve(series, start(series, Structure(0, 2, shared=False), path, int(path.max()) + 1), CAREFUL)
     fit = reduce(series, fit, PLAIN)
     assert fit.steps is not None
@@ -84,7 +84,7 @@ def _best_number(series: Series, structure: Structure, rng: np.random.Generator,
     for n_states in (FEW, MANY):
         if n_states not in paths:
             most = min(n_states, len(series.y) // FEWEST_STEPS + 1)
-            paths[n_states] = _clusters(series, most, rng, lasting=structure.dwell > 1)
+            paths[n_states] = clusters(series, most, rng, lasting=structure.dwell > 1)
         path = paths[n_states]
         fit = improve(
             series, start(series, structure, path, int(path.max()) + 1), QUICK if n_states > FEW else 2 * QUICK
@@ -197,7 +197,7 @@ def _robust_range(away: FloatArray) -> tuple[FloatArray, FloatArray]:
     return -middle, middle
 
 
-def _clusters(series: Series, n_states: int, rng: np.random.Generator, *, lasting: bool, restarts: int = 3) -> IntArray:
+def clusters(series: Series, n_states: int, rng: np.random.Generator, *, lasting: bool, restarts: int = 3) -> IntArray:
     """(T,): clusters of the values by k-means, after a running median of three if levels are `lasting`."""
     known = ~np.isnan(series.y)
     latest = np.maximum.accumulate(np.where(known, np.arange(len(known))[:, None], 0), axis=0)
