@@ -15,6 +15,7 @@ import time
 import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -270,36 +271,58 @@ print("done", flush=True)
 """
 
 
-def begin(folder: Path) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(folder), str(Path(__file__).parent)], stdout=subprocess.PIPE, text=True
-    )
+# Imports everything once; each run is then a process of its own, which may be killed.
+STARTER = """
+import os, sys, numpy as np, ihmm
+from ihmm.store import chunk_writer
+chunk_writer.CHUNK_SECONDS = 0.003
+sys.path.insert(0, sys.argv[1])
+from test_store import MODEL, Y, SETTINGS
+for line in iter(sys.stdin.readline, ""):
+    child = os.fork()
+    if child == 0:
+        print(os.getpid(), flush=True)
+        ihmm.sample(MODEL, Y, store=line.strip(), **(SETTINGS | {"draws": 400}))
+        os._exit(0)
+    os.waitpid(child, 0)
+    print("over", flush=True)
+"""
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="needs fork and SIGKILL")
 def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
     """SIGKILL at twenty random moments, some of them while a chunk is being written."""
     expected = run(draws=400)
-    with begin(tmp_path / "timed") as process:
-        assert process.stdout.readline() == "ready\n"
+    command = [sys.executable, "-c", STARTER, str(Path(__file__).parent)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+
+        def begin(folder: Path) -> int:
+            """Start a run and return the number of its process."""
+            print(folder, file=starter.stdin, flush=True)
+            return int(starter.stdout.readline())
+
+        begin(tmp_path / "timed")
         started = time.monotonic()
-        assert process.stdout.readline() == "done\n"
+        assert starter.stdout.readline() == "over\n"
         lasts = time.monotonic() - started
 
-    rng, cut_short = np.random.default_rng(0), 0
-    for i in range(20):
-        folder = tmp_path / f"run-{i}"
-        with begin(folder) as process:
-            assert process.stdout.readline() == "ready\n"
+        rng, cut_short = np.random.default_rng(0), 0
+        for i in range(20):
+            folder = tmp_path / f"run-{i}"
+            process = begin(folder)
             time.sleep(rng.uniform(0.05, 0.75) * lasts)
-            process.send_signal(signal.SIGKILL)
-        if not (folder / "run.json").exists():
-            continue  # killed before the run started
-        before = [len(chunk.draws["kept"][1]) for c in range(2) for chunk in chunks_of(folder, c) if chunk.draws]
-        cut_short += sum(before) < 800
-        posterior = ihmm.resume(folder, progress=False)
-        assert_same(posterior, expected)
-        shutil.rmtree(folder)
+            with suppress(ProcessLookupError):  # a run that has ended already
+                os.kill(process, signal.SIGKILL)
+            assert starter.stdout.readline() == "over\n"
+            if not (folder / "run.json").exists():
+                continue  # killed before the run started
+            before = [len(chunk.draws["kept"][1]) for c in range(2) for chunk in chunks_of(folder, c) if chunk.draws]
+            cut_short += sum(before) < 800
+            posterior = ihmm.resume(folder, progress=False)
+            assert_same(posterior, expected)
+            shutil.rmtree(folder)
+        starter.stdin.close()
     assert cut_short >= 10
 
 
@@ -457,16 +480,16 @@ def test_a_full_disk_stops_the_run_with_advice_and_it_goes_on_later(tmp_path, of
 def test_a_disk_that_is_really_full(tmp_path):
     small = tmp_path / "small"
     small.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", small], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", small], capture_output=True).returncode:
         pytest.skip("this machine does not let us mount a small disk")
     try:
         with pytest.raises(OSError, match="No space left on device: draws cannot be written"):
-            run(small / "run", draws=3_000)
+            run(small / "run", draws=1_000)
         subprocess.run(["mount", "-o", "remount,size=20m", small], check=True)
         resumed = ihmm.resume(small / "run", progress=False)
     finally:
         subprocess.run(["umount", small], check=True)
-    assert_same(resumed, run(draws=3_000))
+    assert_same(resumed, run(draws=1_000))
 
 
 # Locking
