@@ -102,9 +102,43 @@ def test_noise_that_is_not_normal_is_one_level():
 
 def test_plateaus_of_a_smooth_series_are_levels_and_phases_of_a_cycle_are_not():
     found = look(paces())
-    assert (found.n_states, found.plain) == (2, True)
+    assert (found.n_states, found.number_given) == (2, True)
     cycle = np.sin(2 * np.pi * np.arange(600) / 40)[:, None] + 0.01 * np.random.default_rng(7).standard_normal((600, 1))
-    assert not pilot(cycle, np.array([0, 600])).plain
+    assert pilot(cycle, np.array([0, 600])).n_states == 1
+
+
+@pytest.mark.parametrize("trend", ["line", "wave", "parabola"])
+def test_a_trend_is_not_a_sequence_of_levels(trend):
+    rng, time = np.random.default_rng(8), np.linspace(-1, 1, 1200)
+    slow = {"line": 3 * time, "wave": 2 * np.sin(20 * time), "parabola": 4 * time**2}[trend]
+    values = (slow + rng.standard_normal(1200))[:, None]
+    assert pilot(values, np.array([0, 1200])).n_states == 1
+    choice = choose_model(values, np.array([1200]))
+    if trend != "wave":
+        assert "trend" in str(choice)
+        assert choice.model.prior.n_states == 1
+    step = (3.0 * (time > 0.2) + rng.standard_normal(1200))[:, None]
+    assert pilot(step, np.array([0, 1200])).n_states == 2
+
+
+def test_a_short_segment_far_from_the_rest_is_a_level():
+    """As few probes of a deleted region are, where tails heavier than normal would explain them one by one."""
+    rng = np.random.default_rng(9)
+    values = rng.normal(0, 0.1, (400, 1))
+    values[200:212] -= 0.8
+    found = pilot(values, np.array([0, 400]))
+    assert found.n_states == 2
+    assert np.flatnonzero(found.states == found.states[205]).tolist() == list(range(200, 212))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_that_is_not_quite_autoregressive_does_not_split_a_level(seed):
+    """White noise, some of it through a filter: the noise of an amplifier behind a filter."""
+    rng = np.random.default_rng(seed)
+    path = np.repeat(np.arange(20) % 2, 250)
+    coloured = np.convolve(rng.standard_normal(5040), np.hanning(8), "same")[20:-20]
+    values = 1.8 * path + 0.4 * coloured / coloured.std() + 0.1 * rng.standard_normal(5000)
+    assert pilot(values[:, None], np.array([0, 5000])).n_states == 2
 
 
 def test_the_number_of_levels_that_are_plain_to_see_is_not_in_question():

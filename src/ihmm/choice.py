@@ -141,7 +141,8 @@ def _levels(
     if min_dwell is not None and min_dwell != dwell:
         dwell = min_dwell
         reasons += (f"A state lasts at least {dwell} step(s), as given.",)
-    filtered = found.filtered or order > dwell  # noise that remembers states for longer than they last
+    single = found.number_given and found.n_states == 1
+    filtered = found.filtered or single or order > dwell  # noise that remembers states for longer than they last
     if order == 0 and dwell == 1 and duration is None and found.scale == "own" and found.tails == "normal":
         model = model_for(values, "normal")
     else:
@@ -160,12 +161,12 @@ def _levels(
         )
         length = runs(found.states, np.concatenate([[0], np.cumsum(lengths)])).length
         prior: Prior = HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0)
-        if found.plain:
+        if found.number_given:
             prior = FinitePrior(found.n_states, None, 1.0)
         law: Duration = Geometric(1.0, float(np.clip(length.mean(), 5, 1000)), minimum=dwell)
         if duration is not None:
             law = choose_duration(duration, dwell if isinstance(duration, str) else min_dwell)
-        model = Model(noise, prior, law)
+        model = Model(noise, prior, None if single else law)  # a single state does not end
     return Choice(model, found.states, resolution if resolution is not None else _finest(found), reasons)
 
 

@@ -1,4 +1,4 @@
-"""Explanations of a recording other than levels: hum, and movement that is predictable from the columns' past."""
+"""Explanations of a recording other than levels: hum, trends, and movement predictable from the columns' past."""
 
 import numpy as np
 
@@ -49,6 +49,17 @@ def _line(values: FloatArray) -> float | None:
     fine = np.abs(np.fft.rfft((values - values.mean()) * window, padded))
     low, high = 8 * (best - 1), 8 * (best + 1) + 1
     return float((low + np.argmax(fine[low:high])) / padded)
+
+
+def without_trend(series: Series, n_waves: int) -> Series:
+    """The series without its slowest changes: a straight line, and cosines of up to n/2 periods."""
+    time = (np.arange(len(series.y)) + 0.5) / len(series.y)
+    basis = np.column_stack([np.ones_like(time), time, *(np.cos(np.pi * k * time) for k in range(1, n_waves + 1))])
+    y = series.y.copy()
+    for column in y.T:
+        known = ~np.isnan(column)
+        column -= basis @ np.linalg.lstsq(basis[known], column[known])[0]
+    return Series(y, series.offsets)
 
 
 def predictability(series: Series, order: int, *, across: bool) -> float:

@@ -6,10 +6,22 @@ from itertools import pairwise
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.pilot._alternatives import predictability, without_hum
+from ihmm.pilot._alternatives import predictability, without_hum, without_trend
 from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
-from ihmm.pilot._fit import Fit, Series, improve, part_of, restructured
-from ihmm.pilot._search import CAREFUL, SEPARATION, SINGLE_STEPS, nearness, noise, plateaus, reduce, search
+from ihmm.pilot._fit import Fit, Series, improve, part_of, restructured, start
+from ihmm.pilot._search import (
+    CAREFUL,
+    MARGIN,
+    SEPARATION,
+    SINGLE_STEPS,
+    STRUCTURES,
+    criterion,
+    nearness,
+    noise,
+    plateaus,
+    reduce,
+    search,
+)
 
 CHUNK = 20_000  # steps decoded at a time
 DYNAMICS = 0.05  # nats per value by which switching dynamics have to be better than levels
@@ -17,6 +29,7 @@ FEWER_DYNAMICS = 30.0  # nats in all, if there are fewer states than levels
 FEW_DYNAMICS = 3  # states; more of them must not be more than there would be levels
 ACROSS = 0.25  # nats per value by which the columns predict each other, if nothing else needs to be looked at
 HEAVY = 12.0  # degrees of freedom below which tails are heavy
+WAVES = (0, 2, 5)  # cosines of the trends that are tried
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
 COARSE = 2.5  # standard deviations between the levels around which hum is looked for
 BRIEF = 0.04  # nats per step by which single-step visits have to be better
@@ -25,6 +38,10 @@ SMOOTH = 0.9  # sum of the coefficients from which a series is smooth: levels in
 PLAIN_TO_SEE = (
     "{} levels are plain to see: far apart, visited again and again, with hardly a value in between. Values on a level "
     "follow each other smoothly, which is no reason for further levels, so their number is taken as given."
+)
+TREND = (
+    "A slow trend or a regular wave explains the recording better than levels do, so it is taken for one level. To ask "
+    "for levels around the trend, subtract it first, with scipy.signal.detrend or a running median, for example."
 )
 FAR = 3.0  # standard deviations between levels whose order does not matter
 
@@ -50,8 +67,8 @@ class Pilot:
     level, noise, innovation
         (n_states, D): levels, standard deviations around them, and those of what the memory of the noise does not
         predict, in units of the data.
-    plain
-        Whether the levels are plain to see, and their number is not in question.
+    number_given
+        Whether the number of levels is taken as given, not inferred: a single one with a trend, or unmistakable ones.
     reasons
         Sentences.
     """
@@ -67,7 +84,7 @@ class Pilot:
     level: FloatArray
     noise: FloatArray
     innovation: FloatArray
-    plain: bool
+    number_given: bool
     reasons: tuple[str, ...]
 
     @property
@@ -98,8 +115,14 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         fit, hum = plain, []
     elif switches and plain is None:
         return _autoregressive(whole, unit, dynamics.order, [_switch(dynamics, gain)])
-    chosen = fit is plain
-    fit = fit if chosen else _dwell(part, fit)
+    if fit is plain:
+        reasons = [PLAIN_TO_SEE.format(fit.n_states)]
+    elif (fit.n_states == 1 and hum) or (fit.n_states > 1 and _has_trend(part, best)):
+        fit, reasons = _one_level(part), [TREND]
+    else:
+        fit = _dwell(part, fit)
+        reasons = _reasons(fit, hum)
+    given = fit is plain or reasons == [TREND]
     path = _without_short(_decode(whole, fit), whole.offsets, fit.structure.dwell)
     used, path = np.unique(path, return_inverse=True)
     fit = _select(fit, used)
@@ -117,8 +140,8 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         centre + unit * fit.level,
         unit * spread,
         unit * fit.scale,
-        chosen,
-        tuple([PLAIN_TO_SEE.format(fit.n_states)] if chosen else _reasons(fit, hum)),
+        given,
+        tuple(reasons),
     )
 
 
@@ -133,6 +156,24 @@ def _levels(part: Series, rng: np.random.Generator) -> tuple[Fit, float, list[fl
         if value > best:
             return other, value, periods
     return fit, best, []
+
+
+def _has_trend(series: Series, best: float) -> bool:
+    """Whether one level around a slow trend or a wave is better than the best criterion of levels."""
+    if len(series.offsets) > 2:
+        return False
+    quiet, periods = without_hum(series, np.zeros_like(series.y))
+    found = [(quiet, LINE * len(periods))] if periods else []
+    found += [(without_trend(series, n), 0.5 * (n + 1) * series.y.shape[1]) for n in WAVES]
+    values = [criterion(_one_level(without)) - parameters * np.log(len(series.y)) for without, parameters in found]
+    return bool(max(values) > best + MARGIN)
+
+
+def _one_level(series: Series) -> Fit:
+    """The best fit with a single state."""
+    path = np.zeros(len(series.y), np.int64)
+    structures = [one for one in STRUCTURES if one.shared and one.order <= series.max_order]
+    return max((improve(series, start(series, one, path, 1), CAREFUL) for one in structures), key=criterion)
 
 
 def _single_steps(series: Series, fit: Fit, best: float, rng: np.random.Generator) -> tuple[Fit, float]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ihmm._typing import FloatArray, IntArray
+from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.pilot._fit import Fit, Series, Structure, improve, merged, restructured, start
 
 FEWEST_STEPS = 10  # per state at the start of a search
@@ -15,7 +15,10 @@ MARGIN = 3.0  # nats that a state, or a structure, has to gain beyond the penalt
 LASTING, LASTING_WEIGHT = 8, 2.6  # steps from which a state lasts: twice the spread then counts as 1.5 deviations
 PASSING, UNEQUAL, PASSING_WEIGHT = 5, 1.5, 0.6  # brief states of unequal spread have to be 2.5 deviations apart
 PLATEAUS, PLAIN, PLAIN_SHARE, PLAIN_VISITS, MAX_BETWEEN = 4, 4.5, 0.05, 3.5, 0.08  # see `plateaus`
-VISITS, STEPS = 2.5, 25  # a state has this many visits or this many steps
+VISITS, STEPS = 2.5, 25  # a state has this many visits or this many steps, or
+FEWEST_RARE, RARE_GAIN = 8, 20.0  # this many steps, without which the criterion is lower by this many nats
+WORTH = 0.045  # nats per value by which a state is better than its nearest neighbour, in its own steps
+DISTINCT = 4.0  # standard deviations between levels of which nobody asks whether they are worth it
 BASE = Structure(order=2, sharp=False, shared=False)
 STRUCTURES = tuple(
     Structure(order, 2, shared, sharp)
@@ -134,22 +137,40 @@ def reduce(series: Series, fit: Fit, separation: float = SEPARATION) -> Fit:
             fit = improve(series, merged(fit, int(pair[0]), int(pair[1])), CAREFUL)
             continue
         rare = _rare(fit)
-        if rare is None:
+        if rare is not None:
+            fewer = improve(series, merged(fit, int(np.argmin(np.minimum(near, near.T)[rare])), rare), CAREFUL)
+            least = RARE_GAIN if _steps(fit)[rare] >= FEWEST_RARE and not _passing(fit)[rare] else np.inf
+        elif near[pair] < DISTINCT:
+            fewer = improve(series, merged(fit, int(pair[0]), int(pair[1])), CAREFUL)
+            least = WORTH * series.y.shape[1] * _steps(fit)[list(pair)].min()
+        else:
             break
-        near = np.minimum(near, near.T)
-        fit = improve(series, merged(fit, int(np.argmin(near[rare])), rare), CAREFUL)
+        if criterion(fit) - criterion(fewer) > least:
+            break
+        fit = fewer
     return fit
+
+
+def _steps(fit: Fit) -> FloatArray:
+    assert fit.steps is not None
+    return fit.steps
 
 
 def _rare(fit: Fit) -> int | None:
     """A state with too few visits and steps, or whose visits hardly last longer than they must: a change on its way."""
     assert fit.steps is not None
     assert fit.visits is not None
-    dwell = fit.structure.dwell
-    rare = (fit.visits < VISITS) & (fit.steps < max(STEPS, 5 * dwell))
-    passing = (fit.steps / np.maximum(fit.visits, 1.0) < 1.4 * dwell) & (dwell > 1)
-    weak = np.flatnonzero(rare | passing)
+    rare = (fit.visits < VISITS) & (fit.steps < max(STEPS, 5 * fit.structure.dwell))
+    weak = np.flatnonzero(rare | _passing(fit))
     return int(weak[np.argmin(fit.steps[weak])]) if weak.size else None
+
+
+def _passing(fit: Fit) -> BoolArray:
+    """(K,): states whose visits hardly last longer than they must."""
+    assert fit.steps is not None
+    assert fit.visits is not None
+    dwell = fit.structure.dwell
+    return np.asarray((fit.steps / np.maximum(fit.visits, 1.0) < 1.4 * dwell) & (dwell > 1))
 
 
 def nearness(series: Series, fit: Fit) -> FloatArray:
