@@ -12,7 +12,7 @@ from ihmm.compiling import OF_PILOT, Rehearsal, second_compiler
 from ihmm.durations import Duration, Geometric
 from ihmm.durations import choose as choose_duration
 from ihmm.emissions import Categorical, Emission, NegativeBinomial
-from ihmm.emissions.choose import guess, level_prior, reason
+from ihmm.emissions.choose import choose, guess, level_prior, reason
 from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.model import Model, Prior, model_for
 from ihmm.pilot import MAX_ORDER, Pilot, fit_counts, pilot
@@ -141,33 +141,41 @@ def _levels(
     if min_dwell is not None and min_dwell != dwell:
         dwell = min_dwell
         reasons += (f"A state lasts at least {dwell} step(s), as given.",)
-    single = found.number_given and found.n_states == 1
-    filtered = found.filtered or single or order > dwell  # noise that remembers states for longer than they last
-    if order == 0 and dwell == 1 and duration is None and found.scale == "own" and found.tails == "normal":
+    given = found.number_given
+    if found.correlated and order > 0:  # which no family has: with any number of states there would be too many
+        given, reasons = True, (*reasons, f"The number of levels, {found.n_states}, is that of the quick first fit.")
+    single = given and found.n_states == 1
+    if order == 0 and found.scale == "own" and found.tails == "normal" and dwell == 1 and duration is None:
         model = model_for(values, "normal")
     else:
-        mean, spread = level_prior(values)
-        innovation = np.exp(np.log(np.maximum(found.innovation, LEAST_NOISE * spread)).mean(axis=0))
-        noise = NoisyLevels(
-            order,
-            found.scale,
-            found.tails,
-            values.shape[1],
-            mean=tuple(mean.tolist()),
-            spread=tuple(spread.tolist()),
-            shape=2.0,
-            rate=tuple((innovation**2).tolist()),
-            filtered=filtered,
-        )
-        length = runs(found.states, np.concatenate([[0], np.cumsum(lengths)])).length
+        filtered = found.filtered or single or order > dwell  # noise that remembers states for longer than they last
+        noise = choose("normal", values) if found.correlated and order == 0 else _noise(values, found, filtered)
         prior: Prior = HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0)
-        if found.number_given:
+        if given:
             prior = FinitePrior(found.n_states, None, 1.0)
+        length = runs(found.states, np.concatenate([[0], np.cumsum(lengths)])).length
         law: Duration = Geometric(1.0, float(np.clip(length.mean(), 5, 1000)), minimum=dwell)
         if duration is not None:
             law = choose_duration(duration, dwell if isinstance(duration, str) else min_dwell)
         model = Model(noise, prior, None if single else law)  # a single state does not end
     return Choice(model, found.states, resolution if resolution is not None else _finest(found), reasons)
+
+
+def _noise(values: Array, found: Pilot, filtered: bool) -> NoisyLevels:
+    """Levels over the range of the values, and noise as the pilot found it."""
+    mean, spread = level_prior(values)
+    innovation = np.exp(np.log(np.maximum(found.innovation, LEAST_NOISE * spread)).mean(axis=0))
+    return NoisyLevels(
+        found.order,
+        found.scale,
+        found.tails,
+        values.shape[1],
+        mean=tuple(mean.tolist()),
+        spread=tuple(spread.tolist()),
+        shape=2.0,
+        rate=tuple((innovation**2).tolist()),
+        filtered=filtered,
+    )
 
 
 def _finest(found: Pilot) -> Resolution:

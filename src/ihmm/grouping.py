@@ -11,6 +11,7 @@ from ihmm.state_order import CENTERS
 from ihmm.summaries import dwell_times
 
 MIN_SHARE, MIN_STEPS, BRIEF_VISIT = 0.01, 20, 2  # see `absorb_brief`
+LASTING_STEPS, LASTING_VISIT = 8, 5
 MIN_BLURRED, BLURRED_VISIT, BLURRED_SHARE = 5, 1.5, 0.7  # see `_blurred`
 COARSER = 0.1  # overlap by which less is enough, to see how much the number of levels depends on it
 
@@ -61,15 +62,17 @@ def absorb_brief(
     """Put brief levels with the level that surrounds them most often; also which states are brief.
 
     A level is brief if it has less than 1 % of the steps, and either fewer than 20 or usually for one or two at a time:
-    outliers and blurred steps, not a level. So is one that is visited for a single step, on the way from one level to
-    another between which it lies, given the `center` of the states: a blurred change. Levels are renumbered from 0.
+    outliers and blurred steps, not a level. A single visit of 8 steps is one, though, such as a deleted part of a
+    genome. Brief is also one that is visited for a single step, on the way from one level to another between which it
+    lies, given the `center` of the states: a blurred change. Levels are renumbered from 0.
     """
     lengths, of = dwell_times(level[states], offsets)
     n_levels = int(level.max()) + 1
     steps = np.bincount(of, lengths, n_levels)
     visit = np.array([np.median(lengths[of == j]) if np.any(of == j) else 0 for j in range(n_levels)])
     rare = (steps < MIN_SHARE * len(states)) | (steps < 3)
-    brief = rare & ((steps < MIN_STEPS) | (visit <= BRIEF_VISIT)) & (steps < steps.max())
+    lasting = (steps >= LASTING_STEPS) & (visit >= LASTING_VISIT)
+    brief = rare & ~lasting & ((steps < MIN_STEPS) | (visit <= BRIEF_VISIT)) & (steps < steps.max())
     if center is not None:
         brief |= _blurred(level, states, lengths, of, center, offsets) & (steps < steps.max())
     joined = np.arange(n_levels)

@@ -1,7 +1,7 @@
 """Levels: states that emit the same, told apart only by their dynamics, are kinetic states of one level."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -215,7 +215,8 @@ def find_levels(
         by_draw.append(DrawLevels(index, level, brief, int(coarse.max()) + 1))
     together = _share_together([(summary.matches[d].state, level) for d, level, *_ in by_draw], summary.n_states)
     center = center_of_states({name: np.nanmean(x, axis=0) for name, x in summary.parameters.items()})
-    label, brief = absorb_brief(_consensus(together), summary.states, data.offsets, center)
+    number = Counter(found.n_levels for found in by_draw)
+    label, brief = _usual_number(_groupings(together), number, summary, data.offsets, center)
     centers = _centers(summary, label, data.y.ndim)
     order = np.argsort(centers if centers is not None else -np.bincount(label, summary.shares), kind="stable")
     label = np.argsort(order)[label]
@@ -224,7 +225,6 @@ def find_levels(
     visits_of = [(summary.matches[index], draw.states) for index, draw in _some(draws, DWELL_DRAWS)]
     dwell = _mean_visits([label[found.label[states]] for found, states in visits_of], n_levels, data.offsets)
     state_dwell = _mean_visits([found.label[states] for found, states in visits_of], summary.n_states, data.offsets)
-    number = Counter(found.n_levels for found in by_draw)
     present = [[np.any(found.state[label == j] >= 0) for j in range(n_levels)] for found in summary.matches]
     return Levels(
         level_of_state=label,
@@ -291,15 +291,32 @@ def _usually_brief(summary: Summary, by_draw: Sequence[DrawLevels]) -> BoolArray
     return np.asarray(brief > 0.5 * np.maximum(present, 1))
 
 
-def _consensus(together: FloatArray) -> IntArray:
-    """Groups of states that are together in most draws, on average over the pairs of two groups."""
+def _groupings(together: FloatArray) -> Iterator[IntArray]:
+    """Groups of states that are together in most draws, on average over the pairs of two groups; then those of every
+    other number of groups, from few to many."""
     if len(together) == 1:
-        return np.zeros(1, np.int64)
+        yield np.zeros(1, np.int64)
+        return
     distance = 1 - 0.5 * (together + together.T)
     from scipy.cluster.hierarchy import fcluster, linkage  # slow to import
 
     tree = linkage(distance[np.triu_indices(len(distance), 1)], "average")
-    return np.unique(fcluster(tree, 0.5, "distance"), return_inverse=True)[1]
+    yield np.unique(fcluster(tree, 0.5, "distance"), return_inverse=True)[1]
+    for n in range(1, len(together) + 1):
+        yield np.unique(fcluster(tree, n, "maxclust"), return_inverse=True)[1]
+
+
+def _usual_number(
+    groupings: Iterable[IntArray], number: Counter[int], summary: Summary, offsets: IntArray, center: FloatArray | None
+) -> tuple[IntArray, BoolArray]:
+    """The first grouping with as many levels as most draws have; the first one if there is none, or no such number.
+
+    As in `absorb_brief`, brief states do not count.
+    """
+    usual, times = number.most_common(1)[0]
+    found = [absorb_brief(label, summary.states, offsets, center) for label in groupings]
+    right = [each for each in found if int(each[0].max()) + 1 == usual and 2 * times > number.total()]
+    return right[0] if right else found[0]
 
 
 def _centers(summary: Summary, label: IntArray, n_dimensions: int) -> FloatArray | None:

@@ -33,13 +33,20 @@ def series() -> np.ndarray:
         (np.random.default_rng(0).poisson(2.0, 50), ihmm.Poisson),
         (np.random.default_rng(0).integers(1, 7, size=50), ihmm.Categorical),
         (np.random.default_rng(0).choice([1, 2, 3, 4, 5], 50, p=[0.1, 0.2, 0.4, 0.2, 0.1]), ihmm.Categorical),
+        (
+            np.random.default_rng(0).choice(20, 3000, p=np.random.default_rng(1).dirichlet(np.ones(20))),
+            ihmm.Categorical,
+        ),
+        (np.random.default_rng(0).negative_binomial(2, 0.2, 3000), ihmm.Poisson),
+        (5 * np.random.default_rng(0).poisson(2.0, 3000), ihmm.Poisson),
+        (np.random.default_rng(0).binomial(20, 0.7, 3000), ihmm.Poisson),
         (-np.random.default_rng(0).poisson(30, 50), ihmm.Normal),
         (np.random.default_rng(0).normal(size=(50, 2)), ihmm.MultivariateNormal),
         (np.random.default_rng(0).integers(4, size=(50, 2)), ihmm.MultivariateNormal),
     ],
 )
 def test_the_family_is_chosen_from_the_data(values, family):
-    assert type(choose("auto", values.reshape(50, -1))) is family
+    assert type(choose("auto", values.reshape(len(values), -1))) is family
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])

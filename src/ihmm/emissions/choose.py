@@ -1,8 +1,7 @@
 """Default emissions, chosen from the data, with priors on the scale of the data."""
 
 import numpy as np
-from scipy.special import gammaln
-from scipy.stats import chi2
+from scipy.special import chdtri, gammaln
 
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray
@@ -21,8 +20,9 @@ from ihmm.emissions.student_t import StudentT
 from ihmm.emissions.von_mises import VonMises
 
 MEASURED = 30  # mean from which whole numbers are measurements: their noise is rarely that of counts
-MAX_SYMBOLS = 10  # integers from this on are always counts
-COUNTS_LEVEL = 0.05  # of the test whether integers are distributed as counts
+FEW_SYMBOLS, MANY_SYMBOLS = 10, 200  # from which integers are symbols only in no order, and never
+COUNTS_LEVEL, UNORDERED_LEVEL = 0.05, 1e-6  # of the test whether integers are distributed as counts
+UNORDERED, USED = 0.75, 0.6  # see `_are_unordered`
 MAX_CORRELATED = 20  # columns up to which covariances are full
 MIN_NOISE = 1e-10  # of an autoregression, relative to the variance of the series
 INTERQUARTILE_RANGE = 1.349  # of a standard normal distribution
@@ -36,8 +36,9 @@ def choose(emission: str | Emission, values: Array, order: int | None = None) ->
     """The emission itself if it is an instance, else the named family with a prior that fits `values`.
 
     `values` is (T, D), NaN where missing. ``"auto"`` chooses normal for several columns or fractional values. One
-    column of whole numbers is Poisson if they are distributed as counts, a mixture of Poisson distributions, or if some
-    are 10 or more, and categorical otherwise. Other families are not chosen automatically.
+    column of whole numbers is Poisson if they are distributed as counts, a mixture of Poisson distributions, and
+    categorical otherwise. Numbers of 10 and more are categorical only if neighbouring numbers have unrelated shares, as
+    letters have. Other families are not chosen automatically.
 
     The priors are weakly informative:
 
@@ -99,7 +100,9 @@ def guess(values: Array) -> str:
     counts = values.shape[1] == 1 and bool(np.all(observed == np.floor(observed))) and observed.min() >= 0
     if not counts or observed.mean() >= MEASURED:
         return "normal"
-    return "poisson" if observed.max() >= MAX_SYMBOLS or _are_counts(observed.astype(np.int64)) else "categorical"
+    whole = observed.astype(np.int64)
+    symbols = _are_unordered(whole) if whole.max() >= FEW_SYMBOLS else not _are_counts(whole)
+    return "categorical" if symbols else "poisson"
 
 
 def reason(values: Array, family: str) -> str:
@@ -113,7 +116,20 @@ def reason(values: Array, family: str) -> str:
     return f'{whole}, not distributed as counts are: symbols, with probabilities in each state ("poisson": counts).'
 
 
-def _are_counts(values: Array) -> bool:
+def _are_unordered(values: Array) -> bool:
+    """Whether the shares of many integers are those of symbols, such as letters, rather than of counts.
+
+    Most of the numbers occur, their shares are not those of counts, and the share of a number says nothing about that
+    of the next one: shares of neighbours differ about as much as those of any two.
+    """
+    shares = np.bincount(values) / len(values)
+    if len(shares) > MANY_SYMBOLS or np.mean(shares > 0) < USED or _are_counts(values, UNORDERED_LEVEL):
+        return False
+    neighbours, any_two = np.abs(np.diff(shares)).mean(), np.abs(shares[:, None] - shares).mean()
+    return bool(neighbours > UNORDERED * any_two)
+
+
+def _are_counts(values: Array, level: float = COUNTS_LEVEL) -> bool:
     """Whether the shares of the values are those of a mixture of Poisson distributions, by a likelihood ratio test.
 
     A hidden Markov model with Poisson emissions has such shares. Symbols do not: they end at some number without
@@ -129,7 +145,7 @@ def _are_counts(values: Array) -> bool:
         weights *= density.T @ (shares / (density @ weights))
     seen = shares > 0
     excess = 2 * len(values) * np.sum(shares[seen] * np.log(shares[seen] / (density @ weights)[seen]))
-    return bool(excess < chi2.isf(COUNTS_LEVEL, len(shares) - 1))
+    return bool(excess < chdtri(len(shares) - 1, level))
 
 
 def _moments(values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.pilot._alternatives import predictability, without_hum, without_trend
+from ihmm.pilot._columns import decorrelation, log_volume, spread_before, transformed
 from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
 from ihmm.pilot._fit import Fit, Series, improve, part_of, restructured, start
 from ihmm.pilot._search import (
@@ -33,7 +34,9 @@ WAVES = (0, 2, 5)  # cosines of the trends that are tried
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
 COARSE = 2.5  # standard deviations between the levels around which hum is looked for
 BRIEF = 0.04  # nats per step by which single-step visits have to be better
-DEPENDENCE = 10.0  # nats by which the state before predicts the next one, unless levels are far apart
+DEPENDENCE = (
+    10.0  # nats by which the state before predicts the next one more than by chance, unless levels are far apart
+)
 SMOOTH = 0.9  # sum of the coefficients from which a series is smooth: levels in it are a matter of the eye
 PLAIN_TO_SEE = (
     "{} levels are plain to see: far apart, visited again and again, with hardly a value in between. Values on a level "
@@ -43,6 +46,7 @@ TREND = (
     "A slow trend or a regular wave explains the recording better than levels do, so it is taken for one level. To ask "
     "for levels around the trend, subtract it first, with scipy.signal.detrend or a running median, for example."
 )
+CORRELATED = "The noise of the columns is correlated, which is taken into account."
 FAR = 3.0  # standard deviations between levels whose order does not matter
 
 
@@ -69,6 +73,8 @@ class Pilot:
         predict, in units of the data.
     number_given
         Whether the number of levels is taken as given, not inferred: a single one with a trend, or unmistakable ones.
+    correlated
+        Whether the noise of the columns is correlated.
     reasons
         Sentences.
     """
@@ -85,6 +91,7 @@ class Pilot:
     noise: FloatArray
     innovation: FloatArray
     number_given: bool
+    correlated: bool
     reasons: tuple[str, ...]
 
     @property
@@ -104,6 +111,15 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     if gain > ACROSS:
         return _autoregressive(whole, unit, 1, [_columns_predict(gain)])
     fit, best, hum = _levels(part, rng)
+    matrix = decorrelation(part, fit)
+    if matrix is not None:
+        mixed = transformed(part, matrix)
+        other, value, other_hum = _levels(mixed, rng)
+        parameters = 0.25 * len(matrix) * (len(matrix) - 1)  # half of log n for each correlation
+        if value + log_volume(part, matrix) - parameters * np.log(len(part.y)) > best:
+            part, whole, fit, best, hum = mixed, transformed(whole, matrix), other, value, other_hum
+        else:
+            matrix = None
     fit, best = _single_steps(part, fit, best, rng)
     dynamics = _dynamics(part, rng)
     gain = (dynamics.criterion - best) / part.y.size
@@ -126,8 +142,11 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     path = _without_short(_decode(whole, fit), whole.offsets, fit.structure.dwell)
     used, path = np.unique(path, return_inverse=True)
     fit = _select(fit, used)
-    spread = noise(whole, fit, path)
-    structure = fit.structure
+    level, spread, innovation, structure = fit.level, noise(whole, fit, path), fit.scale, fit.structure
+    if matrix is not None:
+        level = level @ np.linalg.inv(matrix).T
+        spread, innovation = spread_before(spread, matrix), spread_before(innovation, matrix)
+        reasons = [CORRELATED, *reasons]
     return Pilot(
         "levels",
         structure.order,
@@ -137,10 +156,11 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         structure.dwell,
         SEPARATION * unit * np.sqrt(np.mean(spread**2, axis=0)),
         path,
-        centre + unit * fit.level,
+        centre + unit * level,
         unit * spread,
-        unit * fit.scale,
+        unit * innovation,
         given,
+        matrix is not None,
         tuple(reasons),
     )
 
@@ -190,7 +210,8 @@ def _single_steps(series: Series, fit: Fit, best: float, rng: np.random.Generato
     share = brief.steps / brief.steps.sum()
     rows = np.diag(1 - brief.exit) + brief.exit[:, None] * brief.jump
     dependence = brief.steps @ (rows * np.log(np.maximum(rows, 1e-300) / share)).sum(axis=1)
-    if dependence > DEPENDENCE or nearness(series, brief).min() > FAR:
+    by_chance = 0.5 * (brief.n_states - 1) ** 2  # half a nat for each degree of freedom
+    if dependence > DEPENDENCE + by_chance or nearness(series, brief).min() > FAR:
         return brief, value
     return fit, best
 
@@ -260,6 +281,7 @@ def _autoregressive(series: Series, unit: FloatArray, order: int, reasons: list[
         nothing,
         nothing,
         nothing,
+        False,
         False,
         tuple(reasons),
     )
