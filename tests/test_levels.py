@@ -1,5 +1,6 @@
 """Levels: states that emit the same are found to be one level, others are not, in every family."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import ihmm
 from ihmm.emissions.normal import NormalPhi
 from ihmm.grouping import absorb_brief, draw_levels
+from ihmm.levels import _usual_number
 from ihmm.overlap import densities_at_own_points, group, least_overlap, pairwise_overlap
 
 
@@ -125,6 +127,24 @@ def test_brief_states_belong_to_the_level_around_them():
 def test_a_rare_level_of_long_visits_is_not_brief():
     states = np.repeat([0, 1, 0], [5000, 30, 5000])
     assert not absorb_brief(np.arange(2), states, np.array([0, len(states)]))[1].any()
+
+
+def test_a_single_visit_of_some_length_is_a_level_and_a_few_scattered_steps_are_not():
+    ends, states = np.array([0, 3000]), np.zeros(3000, np.int64)
+    states[700:709] = 1
+    assert absorb_brief(np.arange(2), states, ends)[0].tolist() == [0, 1]
+    states[700:709] = 0
+    states[100:2800:300] = 1
+    assert absorb_brief(np.arange(2), states, ends)[0].tolist() == [0, 0]
+
+
+def test_the_number_of_levels_reported_is_that_of_most_draws():
+    """States 1 and 2 are mostly two states on one level; those draws that have both apart are in the minority."""
+    summary = SimpleNamespace(states=np.repeat([0, 1, 2], 100))
+    groupings = [np.array([0, 1, 2]), np.array([0, 0, 0]), np.array([0, 1, 1]), np.array([0, 1, 2])]
+    ends = np.array([0, 300])
+    for number, levels in ((Counter({2: 66, 3: 34}), 2), (Counter({2: 45, 3: 30, 4: 25}), 3), (Counter({5: 90}), 3)):
+        assert _usual_number(groupings, number, summary, ends, None)[0].max() + 1 == levels
 
 
 def test_blurred_changes_of_level_are_not_a_level():

@@ -131,6 +131,31 @@ def test_a_short_segment_far_from_the_rest_is_a_level():
     assert np.flatnonzero(found.states == found.states[205]).tolist() == list(range(200, 212))
 
 
+def correlated(path: np.ndarray, seed: int) -> np.ndarray:
+    """Two columns with a correlation of 0.9, of which only the difference tells the states apart."""
+    rng = np.random.default_rng(seed)
+    shared, own = rng.standard_normal((len(path), 1)), rng.standard_normal((len(path), 2))
+    return 3 * shared + own + 2.5 * path[:, None] * np.array([1, -1])
+
+
+def test_columns_with_correlated_noise_are_told_apart_by_what_they_do_not_share():
+    path = np.repeat(np.arange(20) % 2, 60)
+    values = correlated(path, 0)
+    found = pilot(values, np.array([0, 1200]))
+    assert (found.n_states, found.correlated) == (2, True)
+    assert max(np.mean(found.states == path), np.mean(found.states != path)) > 0.98
+    np.testing.assert_allclose(np.abs(np.diff(found.level, axis=0)), 2.5, atol=0.6)
+    np.testing.assert_allclose(found.noise, np.sqrt(10), rtol=0.1)
+    choice = choose_model(values, np.array([1200]))
+    assert isinstance(choice.model.emission, ihmm.MultivariateNormal)
+    assert "The noise of the columns is correlated" in str(choice)
+
+
+def test_columns_with_correlated_noise_and_nothing_else_are_one_level():
+    found = pilot(correlated(np.zeros(1200, np.int64), 1), np.array([0, 1200]))
+    assert found.n_states == 1
+
+
 @pytest.mark.parametrize("seed", [0, 2])
 def test_noise_that_the_model_does_not_quite_fit_does_not_split_a_level(seed):
     """The noise of the upper level has the longer memory, the memory of the model is that of both."""

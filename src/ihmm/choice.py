@@ -141,17 +141,14 @@ def _levels(
     if min_dwell is not None and min_dwell != dwell:
         dwell = min_dwell
         reasons += (f"A state lasts at least {dwell} step(s), as given.",)
-    given = found.number_given
-    if found.correlated and order > 0:  # which no family has: with any number of states there would be too many
-        given, reasons = True, (*reasons, f"The number of levels, {found.n_states}, is that of the quick first fit.")
-    single = given and found.n_states == 1
+    single = found.number_given and found.n_states == 1
     if order == 0 and found.scale == "own" and found.tails == "normal" and dwell == 1 and duration is None:
         model = model_for(values, "normal")
     else:
         filtered = found.filtered or single or order > dwell  # noise that remembers states for longer than they last
         noise = choose("normal", values) if found.correlated and order == 0 else _noise(values, found, filtered)
         prior: Prior = HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0)
-        if given:
+        if found.number_given:
             prior = FinitePrior(found.n_states, None, 1.0)
         length = runs(found.states, np.concatenate([[0], np.cumsum(lengths)])).length
         law: Duration = Geometric(1.0, float(np.clip(length.mean(), 5, 1000)), minimum=dwell)

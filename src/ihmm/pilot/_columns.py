@@ -19,8 +19,11 @@ def decorrelation(series: Series, fit: Fit) -> FloatArray | None:
         return None
     away = series.y - fit.level[fit.path(series)]
     noise = Series(away, series.offsets).unpredicted(fit.coefficients)
-    correlation = np.atleast_2d(np.corrcoef(noise[~np.isnan(noise).any(axis=1)], rowvar=False))
-    if not np.isfinite(correlation).all() or np.abs(correlation - np.eye(len(correlation))).max() < CORRELATED:
+    noise = noise[~np.isnan(noise).any(axis=1)]
+    if len(noise) < 2 or np.any(noise.std(axis=0) == 0):
+        return None
+    correlation = np.atleast_2d(np.corrcoef(noise, rowvar=False))
+    if np.abs(correlation - np.eye(len(correlation))).max() < CORRELATED:
         return None
     shrunk = 0.99 * correlation + 0.01 * np.eye(len(correlation))  # columns may be equal
     return np.linalg.inv(np.linalg.cholesky(shrunk))

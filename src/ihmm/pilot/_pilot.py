@@ -47,6 +47,8 @@ TREND = (
     "for levels around the trend, subtract it first, with scipy.signal.detrend or a running median, for example."
 )
 CORRELATED = "The noise of the columns is correlated, which is taken into account."
+NUMBER_GIVEN = "The number of levels, {}, is that of the quick first fit."
+WEAK = 0.5  # sum of the coefficients below which memory matters less than correlated noise
 FAR = 3.0  # standard deviations between levels whose order does not matter
 
 
@@ -105,7 +107,7 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     centre = np.nanmean(values, axis=0)
     unit = np.nanstd(values, axis=0)
     unit = np.where(unit > 0, unit, 1.0)
-    whole = Series((values - centre) / unit, np.asarray(offsets, np.int64))
+    whole = standardised = Series((values - centre) / unit, np.asarray(offsets, np.int64))
     part, rng = part_of(whole), np.random.default_rng(seed)
     gain = _across(part)
     if gain > ACROSS:
@@ -142,11 +144,15 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     path = _without_short(_decode(whole, fit), whole.offsets, fit.structure.dwell)
     used, path = np.unique(path, return_inverse=True)
     fit = _select(fit, used)
-    level, spread, innovation, structure = fit.level, noise(whole, fit, path), fit.scale, fit.structure
+    structure = fit.structure
     if matrix is not None:
-        level = level @ np.linalg.inv(matrix).T
-        spread, innovation = spread_before(spread, matrix), spread_before(innovation, matrix)
+        fit = replace(fit, level=fit.level @ np.linalg.inv(matrix).T, scale=spread_before(fit.scale, matrix))
         reasons = [CORRELATED, *reasons]
+        if structure.order > 0:  # no family has both
+            given, reasons = True, [*reasons, NUMBER_GIVEN.format(fit.n_states)]
+            if np.abs(fit.coefficients.sum(axis=0)).max() < WEAK:
+                structure = replace(structure, order=0)
+    spread = noise(standardised, fit, path)
     return Pilot(
         "levels",
         structure.order,
@@ -156,9 +162,9 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         structure.dwell,
         SEPARATION * unit * np.sqrt(np.mean(spread**2, axis=0)),
         path,
-        centre + unit * level,
+        centre + unit * fit.level,
         unit * spread,
-        unit * innovation,
+        unit * fit.scale,
         given,
         matrix is not None,
         tuple(reasons),
