@@ -113,8 +113,11 @@ def timed_outcome(name: str, seed: int) -> dict[str, Any]:
 
 
 def store(results: dict[str, list[dict[str, Any]]]) -> None:
+    """Write all results, so that an interruption leaves the old file or the new one."""
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results), "utf-8")
+    new = RESULTS.with_suffix(".new")
+    new.write_text(json.dumps(results), "utf-8")
+    new.replace(RESULTS)
 
 
 # Every model
