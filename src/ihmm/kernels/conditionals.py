@@ -11,7 +11,7 @@ import numpy as np
 
 from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import count_tables, log_rise, row_total
-from ihmm.kernels.draws import FLOOR, draw_poisson, log_beta, log_gamma, uniform
+from ihmm.kernels.draws import FLOOR, MAX_RATE, draw_poisson, log_beta, log_gamma, normal, uniform
 from ihmm.kernels.sticks import ENDLESS
 
 MIN_GAMMA, MAX_GAMMA = 1e-12, 1e12  # bounds of a free γ, so that ratios with it stay finite
@@ -48,10 +48,10 @@ def resample_transitions(stream, priors, counts, beta, gamma, concentration, sti
     """
     concentration, stickiness = draw_masses(stream, priors, counts, beta, concentration, stickiness, no_self)
     tables = draw_tables(stream, counts, base_measure(beta, concentration, stickiness))
-    if no_self:
-        add_self_tables(stream, tables, counts, beta, concentration)
     remove_overrides(stream, tables, beta, stickiness)
     served = column_sums(tables)  # m̄_·k, the initial row included
+    if no_self:
+        add_self_tables(stream, served, counts, beta, concentration)
     if priors.gamma_shape > 0.0:
         gamma = draw_gamma(stream, priors, served, gamma)
     beta = draw_beta(stream, priors.n_total, served, gamma)
@@ -88,18 +88,20 @@ def draw_tables(stream, counts, measure):
 
 
 @jit
-def add_self_tables(stream, tables, counts, beta, concentration):
+def add_self_tables(stream, served, counts, beta, concentration):
     """Tables of the self-transitions that were wanted before each departure, and not made.
 
     n departures from j have probability ∝ Γ(A)/Γ(A+n), A = c(1−β_j), not a power of β_j. With r ~ Beta(A, n) it
     is r^A = r^c e^{λβ_j}, λ = −c log r, and with m ~ Poisson(λβ_j) it becomes one: m more tables of state j. m has the
     law of the tables of n geometric numbers of self-transitions, P(g) = π_jj^g (1 − π_jj), summed over these and π_jj.
+    λ is about 1/(1 − β_j), which has no bound: a large number of tables is not an integer, but a normal variate.
     """
-    for j in range(tables.shape[1]):
+    for j in range(len(served)):
         departures = row_total(counts[j + 1])
         if departures > 0:
             log_r = log_beta(stream, concentration * mass_of_others(beta, j), float(departures))
-            tables[j + 1, j] = draw_poisson(stream, -concentration * beta[j] * log_r)
+            rate = min(-concentration * beta[j] * log_r, 1.0 / FLOOR)
+            served[j] += draw_poisson(stream, rate) if rate < MAX_RATE else rate + math.sqrt(rate) * normal(stream)
 
 
 @jit
@@ -125,7 +127,7 @@ def remove_overrides(stream, tables, beta, stickiness):
 
 @jit
 def column_sums(tables):
-    total = np.zeros(tables.shape[1], np.int64)
+    total = np.zeros(tables.shape[1])
     for j in range(tables.shape[0]):
         for k in range(tables.shape[1]):
             total[k] += tables[j, k]
@@ -206,15 +208,17 @@ def draw_gamma(stream, priors, served, gamma):
 
     Every visited state was first entered through β, so all K columns have a table.
     """
-    n_tables = 0
+    n_tables = 0.0
     for k in range(len(served)):
         n_tables += served[k]
     shape = priors.gamma_shape + len(served)
-    rate = priors.gamma_rate - log_beta(stream, gamma + 1.0, float(n_tables))
+    rate = priors.gamma_rate - log_beta(stream, gamma + 1.0, n_tables)
     if priors.n_total < ENDLESS:
         # the tables of a state are customers of a restaurant with concentration γ/L: one more level of the hierarchy
         for k in range(len(served)):
-            shape += count_tables(stream, served[k], gamma / priors.n_total) - 1
+            shape += count_tables(stream, int(min(served[k], MAX_RATE)), gamma / priors.n_total) - 1
+            if served[k] > MAX_RATE:  # Σ_i a/(a + i), i = MAX_RATE …: tables are so rare that they are a Poisson process
+                shape += draw_poisson(stream, gamma / priors.n_total * math.log(served[k] / MAX_RATE))
         if uniform(stream) * (n_tables + gamma) < n_tables:
             shape -= 1.0
     elif uniform(stream) * (shape - 1.0 + n_tables * rate) >= shape - 1.0:
