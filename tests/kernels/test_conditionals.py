@@ -5,6 +5,7 @@ A count of one is one table, whatever the concentration: with such counts the ta
 
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
 from scipy import stats
 
 from ihmm.gibbs import hyper_priors
@@ -270,3 +271,15 @@ def test_gamma_keeps_its_law_if_every_state_is_followed_by_another():
         distances.append(-np.log(beta[1:].sum()))
     assert_follows(gammas, stats.expon.cdf)
     assert_follows(distances, lambda x: x / (1 + x))
+
+
+def test_gamma_mixes_well_if_every_state_is_followed_by_another():
+    words, free = stream(18), priors(gamma=GammaPrior(1.0, 1.0), concentration=GammaPrior(1.0, 1.0))
+    once = np.array([[1, 0], [0, 1], [0, 0]])
+    gamma, concentration, beta, drawn = 0.05, 1.0, np.array([1.0, 1e-15, 1e-20]), []
+    for _ in range(4000):
+        gamma, concentration, _, beta, _ = conditionals.resample_transitions(
+            words, free, once, beta, gamma, concentration, 0.0, True
+        )
+        drawn.append(gamma)
+    assert array_stats.ess(np.array([drawn]), chain_axis=0, draw_axis=1) > 200

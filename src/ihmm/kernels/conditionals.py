@@ -16,6 +16,7 @@ from ihmm.kernels.sticks import ENDLESS
 
 MIN_GAMMA, MAX_GAMMA = 1e-12, 1e12  # bounds of a free γ, so that ratios with it stay finite
 MAX_ABS = 27.6  # bound of |log c| and |logit ρ|, for the same reason
+MAX_LOGIT = 690.0  # bound of |logit β_k|: weights are above FLOOR
 
 
 class Concentrations(NamedTuple):
@@ -47,6 +48,8 @@ def resample_transitions(stream, priors, counts, beta, gamma, concentration, sti
     neither the counts nor the rows have self-transitions.
     """
     concentration, stickiness = draw_masses(stream, priors, counts, beta, concentration, stickiness, no_self)
+    if no_self and gamma < math.inf:
+        beta = rescale_beta(stream, priors, counts, beta, gamma, concentration)
     tables = draw_tables(stream, counts, base_measure(beta, concentration, stickiness))
     remove_overrides(stream, tables, beta, stickiness)
     served = column_sums(tables)  # m̄_·k, the initial row included
@@ -195,6 +198,45 @@ def log_masses(priors, counts, beta, point, no_self=False):
             others = mass_of_others(beta, j - 1) if no_self and j > 0 else 1.0
             value -= log_rise(concentration * others, customers)
     return value
+
+
+@jit
+def rescale_beta(stream, priors, counts, beta, gamma, concentration):
+    """β with the weight of a random state j drawn anew, the others in proportion, given the counts and c.
+
+    Given the tables that `add_self_tables` draws, log(1 − β_j) changes by about 1 in a sweep, but under a small γ its
+    range is hundreds. Here tables are integrated out: x = logit(1 − β_j) has density (1−β_j)^(γ−g) β_j^g p(s | β), where
+    g is γ/L with L states and 0 with infinitely many. Slice sampling by shrinkage from the whole range.
+    """
+    each = 0.0 if priors.n_total == ENDLESS else gamma / priors.n_total
+    j = int(uniform(stream) * (len(beta) - 1))
+    point = np.array([math.log(concentration), math.log(FLOOR)])
+    low, high = -MAX_LOGIT, MAX_LOGIT
+    start = min(max(math.log(mass_of_others(beta, j)) - math.log(beta[j]), low), high)
+    x, level = start, -math.inf
+    while True:
+        log_others, log_own = -math.log1p(math.exp(-x)), -math.log1p(math.exp(x))
+        new = with_weight(beta, j, math.exp(log_own), math.exp(log_others))
+        value = log_masses(priors, counts, new, point, True) + (gamma - each) * log_others + each * log_own
+        if level == -math.inf:
+            level = value + math.log(1.0 - uniform(stream))
+        elif value > level or high - low < 1e-12:
+            return new
+        elif x < start:
+            low = x
+        else:
+            high = x
+        x = low + uniform(stream) * (high - low)
+
+
+@jit
+def with_weight(beta, j, own, others):
+    """β with this weight of state j, and this total of the others."""
+    scale = others / mass_of_others(beta, j)
+    new = np.empty(len(beta))
+    for k in range(len(beta)):
+        new[k] = max(own if k == j else beta[k] * scale, FLOOR)
+    return new
 
 
 @jit
