@@ -205,8 +205,8 @@ def rescale_beta(stream, priors, counts, beta, gamma, concentration):
     """β with the weight of a random state j drawn anew, the others in proportion, given the counts and c.
 
     Given the tables that `add_self_tables` draws, log(1 − β_j) changes by about 1 in a sweep, but under a small γ its
-    range is hundreds. Here tables are integrated out: x = logit(1 − β_j) has density (1−β_j)^(γ−g) β_j^g p(s | β), where
-    g is γ/L with L states and 0 with infinitely many. Slice sampling by shrinkage from the whole range.
+    range is hundreds. Here tables are integrated out: x = logit(1 − β_j) has density (1−β_j)^(γ−g) β_j^g p(s | β),
+    where g is γ/L with L states and 0 with infinitely many. Slice sampling by shrinkage from the whole range.
     """
     each = 0.0 if priors.n_total == ENDLESS else gamma / priors.n_total
     j = int(uniform(stream) * (len(beta) - 1))
@@ -259,7 +259,7 @@ def draw_gamma(stream, priors, served, gamma):
         # the tables of a state are customers of a restaurant with concentration γ/L: one more level of the hierarchy
         for k in range(len(served)):
             shape += count_tables(stream, int(min(served[k], MAX_RATE)), gamma / priors.n_total) - 1
-            if served[k] > MAX_RATE:  # Σ_i a/(a + i), i = MAX_RATE …: tables are so rare that they are a Poisson process
+            if served[k] > MAX_RATE:  # later customers open a table so seldom that tables are a Poisson process
                 shape += draw_poisson(stream, gamma / priors.n_total * math.log(served[k] / MAX_RATE))
         if uniform(stream) * (n_tables + gamma) < n_tables:
             shape -= 1.0
