@@ -285,9 +285,9 @@ def pipeline_quantities(model: Model, draw: Draw, step: int) -> dict[str, float]
 
 def write_page(results: dict[str, list[dict[str, Any]]]) -> None:
     """Tables, the summary and the figure of docs/explanation/calibration.md."""
-    models = {name: results[name] for name in MODELS if name in results}
+    models = {name: results[name] for name in MODELS if results.get(name)}
     parts = {"coverage": coverage_table(models), "summary": summary(models), "chains": chains_table(models)}
-    if PIPELINE in results:
+    if results.get(PIPELINE):
         parts["pipeline"] = pipeline_table(results[PIPELINE])
     for name, text in parts.items():
         print(text, end="\n\n")
