@@ -31,7 +31,7 @@ from zlib import crc32
 import numpy as np
 from arviz_stats.base import array_stats
 from convergence import fill_page, markdown
-from scipy.stats import chisquare
+from scipy.stats import chisquare, norm
 
 import ihmm
 from ihmm._typing import Array, FloatArray
@@ -53,6 +53,7 @@ TUNE = 80  # sweeps
 THIN, FIRST, LIMIT, GOAL_ESS = 2, 80, 320, 20
 DRAWS = 19  # of the second part: 18 of the 20 possible ranks are in the 90 % interval, 10 in the 50 % interval
 SPACING, MAX_SPACING = 2, 100  # of these draws, in autocorrelation times, and at most in sweeps
+ENOUGH = 200  # simulations, for a model to be in the table of quantities
 LARGEST = 1e6  # autoregressions may explode; that is seen in the data alone, so that leaving them out is no bias
 
 STICKY = ihmm.HDPPrior(ihmm.GammaPrior(), ihmm.GammaPrior(), ihmm.BetaPrior())
@@ -286,7 +287,10 @@ def pipeline_quantities(model: Model, draw: Draw, step: int) -> dict[str, float]
 def write_page(results: dict[str, list[dict[str, Any]]]) -> None:
     """Tables, the summary and the figure of docs/explanation/calibration.md."""
     models = {name: results[name] for name in MODELS if results.get(name)}
-    parts = {"coverage": coverage_table(models), "summary": summary(models), "chains": chains_table(models)}
+    enough = {name: outcomes for name, outcomes in models.items() if len(outcomes) >= ENOUGH}
+    parts = {"chains": chains_table(models)}
+    if enough:
+        parts |= {"coverage": coverage_table(enough), "summary": summary(enough)}
     if results.get(PIPELINE):
         parts["pipeline"] = pipeline_table(results[PIPELINE])
     for name, text in parts.items():
@@ -334,7 +338,7 @@ def coverage_table(results: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def summary(results: dict[str, list[dict[str, Any]]]) -> str:
-    """The p-values of all quantities of all models, in a sentence."""
+    """The smallest p-value and the coverage farthest from its nominal value, with what chance would give."""
     found = {
         f"{QUANTITIES[name]} of “{model}”": uniformity(ranks_of(outcomes, name))
         for model, outcomes in results.items()
@@ -342,12 +346,22 @@ def summary(results: dict[str, list[dict[str, Any]]]) -> str:
         if ranks_of(outcomes, name).size
     }
     values, smallest = np.array([*found.values()]), min(found, key=found.__getitem__)
+    away = {
+        f"{QUANTITIES[name]} in {probability:.0%} intervals".replace("%", " %"): deviation(ranks, probability)
+        for name in QUANTITIES
+        for ranks in [np.concatenate([ranks_of(outcomes, name) for outcomes in results.values()])]
+        for probability in (0.5, 0.9)
+    }
+    farthest = max(away, key=lambda name: abs(away[name]))
+    by_chance = 1 - (1 - values.min()) ** len(values), 1 - (1 - 2 * norm.sf(abs(away[farthest]))) ** len(away)
     return (
         f"Of the {len(values)} p-values of a quantity in a model, {np.sum(values < 0.05)} are below 0.05, where "
         f"{0.05 * len(values):.0f} are expected, and {np.sum(values < 0.01)} below 0.01, where "
-        f"{0.01 * len(values):.1f} are. The smallest is {values.min():.2g}, of the {smallest}; the smallest of so many "
-        f"is below that with a probability of {1 - (1 - values.min()) ** len(values):.2g} if all ranks are uniform and "
-        "independent."
+        f"{0.01 * len(values):.1f} are. The smallest is {values.min():.2g}, of the {smallest}; if all ranks were "
+        f"uniform and independent, the smallest would be below that with a probability of {by_chance[0]:.2g}. Of the "
+        f"{len(away)} coverages in the table, the one farthest from its nominal value is of the {farthest}, "
+        f"{away[farthest]:+.1f} standard errors; the farthest of so many exceeds that with a probability of "
+        f"{by_chance[1]:.2g}."
     )
 
 
@@ -393,10 +407,18 @@ def coverage(ranks: FloatArray, probability: float) -> float:
     return float(np.mean(np.abs(ranks - 0.5) <= probability / 2))
 
 
+def deviation(ranks: FloatArray, probability: float) -> float:
+    """Coverage minus its nominal value, in standard errors."""
+    return (coverage(ranks, probability) - probability) / standard_error(ranks, probability)
+
+
+def standard_error(ranks: FloatArray, probability: float) -> float:
+    """Of a coverage, if intervals are right."""
+    return float(np.sqrt(probability * (1 - probability) / len(ranks)))
+
+
 def with_error(ranks: FloatArray, probability: float) -> str:
-    """Coverage with its standard error if intervals are right."""
-    error = np.sqrt(probability * (1 - probability) / len(ranks))
-    return f"{coverage(ranks, probability):.3f} ± {error:.3f}"
+    return f"{coverage(ranks, probability):.3f} ± {standard_error(ranks, probability):.3f}"
 
 
 def uniformity(ranks: FloatArray) -> float:
