@@ -5,10 +5,13 @@
     python benchmarks/calibrate.py --page                 # write the page from stored results
 
 Parameters, states and T + 1 observations are simulated from a model, and the posterior given the first T is computed
-with the default sampler and moves. If everything is right, the rank of a simulated quantity among its posterior draws
-is uniform, whatever the quantity (Talts et al. 2018). Ties, as of the number of states, are broken at random. Chains
-are continued until every quantity has an effective sample size of 25, or they reach the limit; how many did is
-reported.
+with the default sampler and moves. If everything is right, the rank of a simulated quantity among independent posterior
+draws is uniform, whatever the quantity (Talts et al. 2018). Ties, as of the number of states, are broken at random.
+
+Ranks among correlated draws are not uniform: they are too often near 0 and 1. So the first part of a chain only serves
+to measure the autocorrelation time, and is continued until its effective sample size is large enough for that. The
+ranks are among 19 draws of a second part, so far apart that they are nearly independent. The ranks among all draws of
+the beginning of the chain are stored as well, to show the difference.
 
 The last part is the whole pipeline with its defaults, `ihmm.InfiniteHMM().fit(y)`, on recordings of levels in noise.
 The model is chosen from the data there, so that ranks need not be uniform; coverage is what users get.
@@ -20,25 +23,24 @@ import argparse
 import json
 import time
 import warnings
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from arviz_stats.base import array_stats
 from convergence import fill_page, markdown
-from scipy.stats import chisquare
+from scipy.stats import chisquare, norm
 
 import ihmm
 from ihmm._typing import Array, FloatArray
-from ihmm.arguments import check_sampler
-from ihmm.chain import MOVES
 from ihmm.data import Data
 from ihmm.durations import Geometric, NegativeBinomial, Poisson
 from ihmm.emissions._parameters import fields
 from ihmm.model import Draw, Model
-from ihmm.posterior import Posterior
-from ihmm.running import Resources, run_chains
-from ihmm.store import MemoryBackend, RunSettings
+from ihmm.predict import LabelledDraw, forecast
+from ihmm.trajectory import Trajectory
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "runs" / "calibration.json"
@@ -46,12 +48,13 @@ PAGE = ROOT / "docs" / "explanation" / "calibration.md"
 
 STEPS = 30
 HERE, THERE = 15, 24  # the states of these steps are asked about
-FIRST, LIMIT = 80, 320  # draws per chain
-CHAINS, TUNE, THIN = 1, 80, 2
-GOAL_ESS = 25
-LARGEST = 1e6  # autoregressions may explode; that is seen in the data alone, so that leaving them out is no bias
-FORECASTS = 40
+TUNE = 80  # sweeps
+# The first part of a chain, for its autocorrelation time: draws at least and at most, two sweeps apart
+THIN, FIRST, LIMIT, GOAL_ESS = 2, 80, 320, 20
+DRAWS = 19  # of the second part: 18 of the 20 possible ranks are in the 90 % interval, 10 in the 50 % interval
+SPACING, MAX_SPACING = 2, 100  # of these draws, in autocorrelation times, and at most in sweeps
 ENOUGH = 200  # simulations, for a model to be in the table of quantities
+LARGEST = 1e6  # autoregressions may explode; that is seen in the data alone, so that leaving them out is no bias
 
 STICKY = ihmm.HDPPrior(ihmm.GammaPrior(), ihmm.GammaPrior(), ihmm.BetaPrior())
 PLAIN = ihmm.HDPPrior(ihmm.GammaPrior(), ihmm.GammaPrior())
@@ -81,8 +84,9 @@ class Outcome(NamedTuple):
     """One simulation."""
 
     ranks: dict[str, float]  # in [0, 1], of every quantity
-    draws: int  # per chain
-    ess: float  # the smallest
+    sweeps: int  # of all chains
+    ess: float  # the smallest of a quantity, of the first part
+    correlated_ranks: dict[str, float] | None = None  # among all draws of the beginning of the chain
 
 
 def main() -> None:
@@ -93,40 +97,50 @@ def main() -> None:
     options = parser.parse_args()
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     if not options.page:
-        for seed in range(
-            options.simulations
-        ):  # all models side by side, so that an interruption leaves the same of each
+        # All models side by side, so that an interruption leaves the same number of each
+        for seed in range(options.simulations):
             for name in options.only:
                 outcomes = results.setdefault(name, [])
-                if seed < len(outcomes):
-                    continue
-                begin = time.process_time()
-                outcome = of_pipeline(seed) if name == PIPELINE else of_model(name, seed)
-                outcomes.append(outcome._asdict() | {"seconds": round(time.process_time() - begin, 2)})
+                if seed == len(outcomes):
+                    outcomes.append(timed_outcome(name, seed))
             store(results)
     write_page(results)
 
 
+def timed_outcome(name: str, seed: int) -> dict[str, Any]:
+    begin = time.process_time()
+    outcome = of_pipeline(seed) if name == PIPELINE else of_model(name, seed)
+    return outcome._asdict() | {"seconds": round(time.process_time() - begin, 2)}
+
+
 def store(results: dict[str, list[dict[str, Any]]]) -> None:
+    """Write all results, so that an interruption leaves the old file or the new one."""
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results), "utf-8")
+    new = RESULTS.with_suffix(".new")
+    new.write_text(json.dumps(results), "utf-8")
+    new.replace(RESULTS)
 
 
 # Every model
 
 
 def of_model(name: str, seed: int) -> Outcome:
-    """Simulate and fit once. Models with the same prior must not share their random numbers."""
-    model, rng = MODELS[name], np.random.default_rng([seed, [*MODELS].index(name)])
+    """Simulate and fit once."""
+    model, rng = MODELS[name], generator(name, seed)
     truth, y = simulate(rng, model)
     data = model.observe(y[:STEPS])
-    posterior, values, ess = fit(model, data, seed)
     simulated = quantities(model, data, truth)
-    ranks = {name: rank(rng, simulated[name], values[name].ravel()) for name in simulated}
-    every = max(1, values["states"].size // FORECASTS)
-    forecast = posterior.thin(every).forecast(1)
-    ranks["forecast"] = rank(rng, np.ravel(y[STEPS])[0], forecast.y.reshape(len(forecast.y), -1)[:, 0])
-    return Outcome(ranks, values["states"].shape[1], ess)
+    chain = fit(rng, model, y[:STEPS])
+    draws = [quantities(model, data, draw) for draw in chain.draws]
+    ranks = {each: rank(rng, simulated[each], column(draws, each)) for each in simulated}
+    ranks["forecast"] = rank(rng, first_number(y[STEPS]), next_values(rng, model, data, chain.draws))
+    correlated = {each: rank(rng, simulated[each], column(chain.first[:FIRST], each)) for each in simulated}
+    return Outcome(ranks, chain.sweeps, chain.ess, correlated)
+
+
+def generator(name: str, seed: int) -> np.random.Generator:
+    """Random numbers of a simulation, which no other model shares: pooled ranks have to be independent."""
+    return np.random.default_rng([crc32(name.encode()), seed])
 
 
 def simulate(rng: np.random.Generator, model: Model) -> tuple[Draw, Array]:
@@ -134,21 +148,51 @@ def simulate(rng: np.random.Generator, model: Model) -> tuple[Draw, Array]:
     while True:
         (y,), draw = ihmm.simulate(model, STEPS + 1, rng)
         if np.abs(y).max() < LARGEST:
-            return draw._replace(trajectory=ihmm.trajectory.Trajectory(draw.states[:STEPS])), y
+            return draw._replace(trajectory=Trajectory(draw.states[:STEPS])), y
 
 
-def fit(model: Model, data: Data, seed: int) -> tuple[Posterior, dict[str, FloatArray], float]:
-    """The posterior, the quantities of its draws, (chains, draws), and the smallest effective sample size."""
-    sampler = check_sampler(None, model, data)
-    backend = MemoryBackend(RunSettings(model, sampler, MOVES, seed, FIRST, TUNE, THIN, CHAINS, 5, False), data, None)
-    while True:
-        posterior = run_chains(backend, Resources(1), progress=False)
-        rows = [[quantities(model, data, draw) for draw in chain] for chain in posterior.draws]
-        values = {name: np.array([[each[name] for each in row] for row in rows]) for name in rows[0][0]}
-        ess = min(map(effective_size, values.values()))
-        if ess >= GOAL_ESS or backend.settings.draws >= LIMIT:
-            return posterior, values, ess
-        backend.extend(2 * backend.settings.draws)
+class Chain(NamedTuple):
+    """Draws of a chain that are nearly independent, and the quantities of those of its first part, which are not."""
+
+    draws: list[Draw]
+    first: list[dict[str, float]]
+    ess: float
+    sweeps: int
+
+
+def fit(rng: np.random.Generator, model: Model, y: Array) -> Chain:
+    """Measure the autocorrelation time, then make draws that are further apart than it.
+
+    Draws that decide how long a chain is are not used for ranks: chains that happen to look converged would be stopped.
+    """
+    data, sweeps = model.observe(y), ihmm.iterate(model, y, tune=TUNE, seed=int(rng.integers(2**32)), init=5)
+    draws = (draw for draw, _ in sweeps)
+    first: list[dict[str, float]] = []
+    next(islice(draws, TUNE - 1, None))
+    ess = 0.0
+    while ess < GOAL_ESS and len(first) < LIMIT:
+        more = islice(draws, THIN - 1, THIN * max(FIRST, len(first)), THIN)
+        first += [quantities(model, data, draw) for draw in more]
+        ess = min(effective_size(column(first, name)) for name in first[0])
+    spacing = min(int(np.ceil(SPACING * THIN * len(first) / ess)), MAX_SPACING)
+    spaced = list(islice(draws, spacing - 1, spacing * DRAWS, spacing))
+    return Chain(spaced, first, ess, TUNE + THIN * len(first) + spacing * DRAWS)
+
+
+def next_values(rng: np.random.Generator, model: Model, data: Data, draws: list[Draw]) -> FloatArray:
+    """A forecast of the first number of the next step from every draw."""
+    seed = int(rng.integers(2**32))
+    items = [LabelledDraw(draw, np.arange(draw.n_states), (seed, i)) for i, draw in enumerate(draws)]
+    (future,) = forecast(model, data, items, 1, None)
+    return np.array([first_number(y) for y in future.y])
+
+
+def first_number(y: Array) -> float:
+    return float(np.ravel(y)[0])
+
+
+def column(rows: list[dict[str, float]], name: str) -> FloatArray:
+    return np.array([row[name] for row in rows])
 
 
 def quantities(model: Model, data: Data, draw: Draw) -> dict[str, float]:
@@ -164,23 +208,30 @@ def quantities(model: Model, data: Data, draw: Draw) -> dict[str, float]:
         "transition": rows[here, there] if here != there else 0.0,
     }
     if model.duration is None:
-        values |= {"stickiness": hyper.stickiness, "dwell": 1 / max(1 - rows[here, here], 1e-300)}
-    else:
-        values["dwell"] = float(model.duration.mean(draw.durations)[here])
+        values["stickiness"] = hyper.stickiness
+    values["dwell"] = mean_dwell(model, draw, here)
     if model.is_mixture:  # components that are occupied later on are not part of a draw
         return values | {"parameter": float(draw.phi.sigma[here])}
     first, *others = fields(draw.phi).values()
-    values["parameter"] = np.ravel(first[here])[0]
+    values["parameter"] = first_number(first[here])
     if others:
-        values["second parameter"] = np.ravel(others[0][here])[0]
+        values["second parameter"] = first_number(others[0][here])
     return values | {"log likelihood": model.log_likelihood(data, states, draw.phi)}
 
 
+def mean_dwell(model: Model, draw: Draw, state: int) -> float:
+    """Mean number of steps before a state is left."""
+    if model.duration is not None:
+        return float(model.duration.mean(draw.durations)[state])
+    return 1 / max(1 - float(draw.transitions.rows[state, state]), 1e-300)
+
+
 def effective_size(x: FloatArray) -> float:
+    """Effective sample size of draws, (draws,) or (chains, draws)."""
     if np.ptp(x) == 0:
         return float(x.size)
-    value = float(array_stats.ess(x, chain_axis=0, draw_axis=1, method="bulk"))
-    return value if np.isfinite(value) else float(x.size)
+    value = float(array_stats.ess(np.atleast_2d(x), chain_axis=0, draw_axis=1, method="bulk"))
+    return min(value, x.size) if np.isfinite(value) else float(x.size)
 
 
 def rank(rng: np.random.Generator, truth: float, draws: FloatArray) -> float:
@@ -191,55 +242,60 @@ def rank(rng: np.random.Generator, truth: float, draws: FloatArray) -> float:
 
 # The whole pipeline
 
-LEVEL_STEPS, STAY, GAP = 200, 0.95, 4.0  # of the recordings; the distance of levels in standard deviations of the noise
+LEVEL_STEPS = 200
+GAPS = (3.0, 8.0)  # distance of levels, in standard deviations of the noise
+DWELLS = (5.0, 40.0)  # mean number of steps before the level changes
+FORECASTS = 40  # draws
 
 
 def of_pipeline(seed: int) -> Outcome:
-    """Levels in noise, and a fit with every setting at its default."""
-    rng = np.random.default_rng([seed, len(MODELS)])
+    """One, two or three levels in noise, and a fit with every setting at its default."""
+    rng = generator(PIPELINE, seed)
     n_levels = 1 + seed % 3
+    gap, dwell = rng.uniform(*GAPS), float(np.exp(rng.uniform(*np.log(DWELLS))))
     path = np.zeros(LEVEL_STEPS + 1, np.int64)
     for t in range(1, len(path)):
-        path[t] = path[t - 1] if rng.random() < STAY else rng.integers(n_levels)
-    y = GAP * path + rng.standard_normal(len(path))
+        leaves = n_levels > 1 and rng.random() < 1 / dwell
+        path[t] = (path[t - 1] + rng.integers(1, n_levels)) % n_levels if leaves else path[t - 1]
+    y = gap * path + rng.standard_normal(len(path))
     with warnings.catch_warnings(action="ignore"):
-        posterior = ihmm.InfiniteHMM(random_state=seed).fit(y[:-1]).posterior_
+        posterior = ihmm.InfiniteHMM(random_state=int(rng.integers(2**32))).fit(y[:-1]).posterior_
     here = LEVEL_STEPS // 2
-    stay = STAY + (1 - STAY) / n_levels
-    truth = {"states": len(np.unique(path[:-1])), "parameter": GAP * path[here], "dwell": 1 / (1 - stay + 1e-300)}
-    rows = [pipeline_quantities(posterior.model, draw, here) for draw in posterior]
-    values = {name: np.array([row[name] for row in rows]) for name in truth}
-    ranks = {name: rank(rng, truth[name], values[name]) for name in truth if n_levels > 1 or name != "dwell"}
-    forecast = posterior.thin(max(1, len(rows) // FORECASTS)).forecast(1)
-    ranks["forecast"] = rank(rng, y[-1], forecast.y[:, 0])
-    ess = min(effective_size(values[name].reshape(len(posterior.draws), -1)) for name in truth)
-    return Outcome(ranks, len(posterior.draws[0]), ess)
+    truth = {"states": len(np.unique(path[:-1])), "parameter": gap * path[here]}
+    if n_levels > 1:
+        truth["dwell"] = dwell
+    draws = [pipeline_quantities(posterior.model, draw, here) for draw in posterior]
+    values = {name: column(draws, name) for name in truth}
+    ranks = {name: rank(rng, truth[name], values[name]) for name in truth}
+    future = posterior.thin(max(1, len(draws) // FORECASTS)).forecast(1)
+    ranks["forecast"] = rank(rng, y[-1], future.y[:, 0])
+    shape = len(posterior.draws), -1
+    ess = min(effective_size(values[name].reshape(shape)) for name in truth)
+    return Outcome(ranks, len(draws), ess)
 
 
 def pipeline_quantities(model: Model, draw: Draw, step: int) -> dict[str, float]:
-    state, rows = draw.states[step], draw.transitions.rows
-    if model.duration is None:
-        dwell = 1 / max(1 - rows[state, state], 1e-300)
-    else:
-        dwell = float(model.duration.mean(draw.durations)[state])
-    level = np.ravel(fields(draw.phi)["mean"][state])[0]
-    return {"states": float(len(np.unique(draw.states))), "parameter": level, "dwell": dwell}
+    """The number of states, and the level and the mean dwell time of the state at a step."""
+    state = draw.states[step]
+    level = first_number(fields(draw.phi)["mean"][state])
+    return {"states": float(draw.n_states), "parameter": level, "dwell": mean_dwell(model, draw, state)}
 
 
 # The page
 
 
 def write_page(results: dict[str, list[dict[str, Any]]]) -> None:
-    """Tables and the figure of docs/explanation/calibration.md."""
-    models = {name: results[name] for name in MODELS if name in results}
+    """Tables, the summary and the figure of docs/explanation/calibration.md."""
+    models = {name: results[name] for name in MODELS if results.get(name)}
     enough = {name: outcomes for name, outcomes in models.items() if len(outcomes) >= ENOUGH}
-    for name, table in {"coverage": coverage_table(enough), "chains": chains_table(models)}.items():
-        print(table, end="\n\n")
-        fill_page(name, table, PAGE)
-    if PIPELINE in results:
-        table = coverage_table({PIPELINE: results[PIPELINE]})
-        print(table)
-        fill_page("pipeline", table, PAGE)
+    parts = {"chains": chains_table(models)}
+    if enough:
+        parts |= {"coverage": coverage_table(enough), "summary": summary(enough)}
+    if results.get(PIPELINE):
+        parts["pipeline"] = pipeline_table(results[PIPELINE])
+    for name, text in parts.items():
+        print(text, end="\n\n")
+        fill_page(name, text, PAGE)
     draw_ranks(models, PAGE.with_suffix("") / "ranks.png")
 
 
@@ -259,41 +315,61 @@ QUANTITIES = {
 
 
 def coverage_table(results: dict[str, list[dict[str, Any]]]) -> str:
-    """Coverage of central 50 % and 90 % intervals by quantity, over all models and in each, as Markdown."""
-    heads = ("quantity", "simulations", "in 50 %", "in 90 %", "p, ranks uniform", "lowest and highest of a model, 90 %")
+    """Coverage of central 50 % and 90 % intervals by quantity, over all models, as Markdown."""
+    heads = (
+        *("quantity", "simulations", "in 50 %", "in 90 %", "p, ranks uniform"),
+        *("lowest and highest of a model, 90 %", "in 90 %, correlated draws"),
+    )
     rows = []
     for name, title in QUANTITIES.items():
         by_model = {model: ranks_of(outcomes, name) for model, outcomes in results.items()}
-        by_model = {model: ranks for model, ranks in by_model.items() if ranks.size}
-        if not by_model:
-            continue
+        each = {model: coverage(ranks, 0.9) for model, ranks in by_model.items() if ranks.size}
         ranks = np.concatenate([*by_model.values()])
-        each = {model: coverage(ranks, 0.9) for model, ranks in by_model.items()}
         low, high = min(each, key=each.__getitem__), max(each, key=each.__getitem__)
-        extremes = f"{each[low]:.2f} ({low}), {each[high]:.2f} ({high})" if len(each) > 1 else "–"
+        correlated = [ranks_of(outcomes, name, "correlated_ranks") for outcomes in results.values()]
         rows.append(
             (
-                title,
-                str(len(ranks)),
-                with_error(ranks, 0.5),
-                with_error(ranks, 0.9),
-                f"{uniformity(ranks):.2g}",
-                extremes,
+                *(title, str(len(ranks)), with_error(ranks, 0.5), with_error(ranks, 0.9), f"{uniformity(ranks):.2g}"),
+                f"{each[low]:.2f} ({low}), {each[high]:.2f} ({high})",
+                f"{coverage(np.concatenate(correlated), 0.9):.3f}" if any(map(len, correlated)) else "–",
             )
         )
     return markdown(heads, rows)
 
 
+def summary(results: dict[str, list[dict[str, Any]]]) -> str:
+    """The smallest p-value and the coverage farthest from its nominal value, with what chance would give."""
+    found = {
+        f"{QUANTITIES[name]} of “{model}”": uniformity(ranks_of(outcomes, name))
+        for model, outcomes in results.items()
+        for name in QUANTITIES
+        if ranks_of(outcomes, name).size
+    }
+    values, smallest = np.array([*found.values()]), min(found, key=found.__getitem__)
+    away = {
+        f"{QUANTITIES[name]} in {probability:.0%} intervals".replace("%", " %"): deviation(ranks, probability)
+        for name in QUANTITIES
+        for ranks in [np.concatenate([ranks_of(outcomes, name) for outcomes in results.values()])]
+        for probability in (0.5, 0.9)
+    }
+    farthest = max(away, key=lambda name: abs(away[name]))
+    by_chance = 1 - (1 - values.min()) ** len(values), 1 - (1 - 2 * norm.sf(abs(away[farthest]))) ** len(away)
+    return (
+        f"Of the {len(values)} p-values of a quantity in a model, {np.sum(values < 0.05)} are below 0.05, where "
+        f"{0.05 * len(values):.0f} are expected, and {np.sum(values < 0.01)} below 0.01, where "
+        f"{0.01 * len(values):.1f} are. The smallest is {values.min():.2g}, of the {smallest}; if all ranks were "
+        f"uniform and independent, the smallest would be below that with a probability of {by_chance[0]:.2g}. Of the "
+        f"{len(away)} coverages in the table, the one farthest from its nominal value is of the {farthest}, "
+        f"{away[farthest]:+.1f} standard errors; the farthest of so many exceeds that with a probability of "
+        f"{by_chance[1]:.2g}."
+    )
+
+
 def chains_table(results: dict[str, list[dict[str, Any]]]) -> str:
     """Simulations, lengths of chains and coverage over all quantities of every model, as Markdown."""
     heads = (
-        "model",
-        "simulations",
-        "in 50 %",
-        "in 90 %",
-        "smallest p of a quantity",
-        "draws (median)",
-        "below the ESS",
+        *("model", "simulations", "in 50 %", "in 90 %", "smallest p of a quantity", "sweeps (median)"),
+        f"ESS below {GOAL_ESS}",
     )
     rows = []
     for model, outcomes in results.items():
@@ -301,30 +377,48 @@ def chains_table(results: dict[str, list[dict[str, Any]]]) -> str:
         smallest = min(ranks, key=lambda name: uniformity(ranks[name]))
         rows.append(
             (
-                model,
-                str(len(outcomes)),
+                *(model, str(len(outcomes))),
                 f"{np.mean([coverage(each, 0.5) for each in ranks.values()]):.2f}",
                 f"{np.mean([coverage(each, 0.9) for each in ranks.values()]):.2f}",
                 f"{uniformity(ranks[smallest]):.2g} ({QUANTITIES[smallest]}, of {len(ranks)})",
-                f"{np.median([outcome['draws'] for outcome in outcomes]):.0f}",
+                f"{np.median([outcome['sweeps'] for outcome in outcomes]):.0f}",
                 str(sum(outcome["ess"] < GOAL_ESS for outcome in outcomes)),
             )
         )
     return markdown(heads, rows)
 
 
-def ranks_of(outcomes: list[dict[str, Any]], name: str) -> FloatArray:
-    return np.array([outcome["ranks"][name] for outcome in outcomes if name in outcome["ranks"]])
+def pipeline_table(outcomes: list[dict[str, Any]]) -> str:
+    """Coverage of central 50 % and 90 % intervals of the whole pipeline, as Markdown."""
+    rows = []
+    for name, title in (QUANTITIES | {"parameter": "level at the middle"}).items():
+        ranks = ranks_of(outcomes, name)
+        if ranks.size:
+            rows.append((title, str(len(ranks)), with_error(ranks, 0.5), with_error(ranks, 0.9)))
+    return markdown(("quantity", "recordings", "in 50 %", "in 90 %"), rows)
+
+
+def ranks_of(outcomes: list[dict[str, Any]], name: str, kind: str = "ranks") -> FloatArray:
+    """The ranks of a quantity, or none if it is not one of this model."""
+    return np.array([outcome[kind][name] for outcome in outcomes if name in outcome[kind]])
 
 
 def coverage(ranks: FloatArray, probability: float) -> float:
     return float(np.mean(np.abs(ranks - 0.5) <= probability / 2))
 
 
+def deviation(ranks: FloatArray, probability: float) -> float:
+    """Coverage minus its nominal value, in standard errors."""
+    return (coverage(ranks, probability) - probability) / standard_error(ranks, probability)
+
+
+def standard_error(ranks: FloatArray, probability: float) -> float:
+    """Of a coverage, if intervals are right."""
+    return float(np.sqrt(probability * (1 - probability) / len(ranks)))
+
+
 def with_error(ranks: FloatArray, probability: float) -> str:
-    """Coverage with its standard error if intervals are right."""
-    error = np.sqrt(probability * (1 - probability) / len(ranks))
-    return f"{coverage(ranks, probability):.3f} ± {error:.3f}"
+    return f"{coverage(ranks, probability):.3f} ± {standard_error(ranks, probability):.3f}"
 
 
 def uniformity(ranks: FloatArray) -> float:

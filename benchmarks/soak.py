@@ -50,18 +50,17 @@ def run(steps: int, sweeps: int, seconds: float) -> Record:
     """Sweep until the number of sweeps or the time is reached; exit if memory grows or a number is not finite."""
     y = ihmm.datasets.ion_channel(steps).y
     model = model_for(y[:, None])
-    begin, reported = time.monotonic(), 0.0
+    begin = time.monotonic()
     record: Record = {"sweeps": [], "megabytes": [], "states": []}
     for i, (draw, info) in enumerate(ihmm.iterate(model, y, seed=1, init="auto"), 1):
         done = max(i / sweeps, (time.monotonic() - begin) / seconds)
         if not (math.isfinite(info.log_joint) and all(map(math.isfinite, draw.hyper))):
             sys.exit(f"sweep {i}: log joint {info.log_joint}, {draw.hyper}")
-        if done >= reported:
+        if done >= len(record["sweeps"]) / REPORTS:
             for name, value in {"sweeps": i, "megabytes": resident_megabytes(), "states": draw.n_states}.items():
                 record[name].append(value)
             figures = f"{record['megabytes'][-1]:7.0f} MB  {draw.n_states:3d} states  log joint {info.log_joint:.1f}"
             print(f"{i:8d} sweeps  {figures}", flush=True)
-            reported += 1 / REPORTS
         if done >= 1:
             break
     memory = record["megabytes"]

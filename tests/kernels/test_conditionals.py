@@ -5,6 +5,7 @@ A count of one is one table, whatever the concentration: with such counts the ta
 
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
 from scipy import stats
 
 from ihmm.gibbs import hyper_priors
@@ -249,3 +250,36 @@ def assert_dirichlet(drawn, concentration):
     part = np.minimum((inside * drawn).sum(axis=1), 1.0)
     proper = np.minimum(a, b) > 0.05
     assert_follows(stats.beta.cdf(part[proper], a[proper], b[proper]), stats.uniform.cdf)
+
+
+@pytest.mark.law
+def test_gamma_keeps_its_law_if_every_state_is_followed_by_another():
+    # A new state follows the first one whatever γ is, so γ keeps its prior Exp(1), and x = −log(1 − β_1) given γ is
+    # Exp(γ). One β_k is often so close to 1 that self-transitions, had they been possible, would be beyond counting.
+    words, free = stream(17), priors(gamma=GammaPrior(1.0, 1.0), concentration=GammaPrior(1.0, 1.0))
+    once = np.array([[1, 0], [0, 1], [0, 0]])
+    rng = np.random.default_rng(17)
+    gammas, distances = [], []
+    for gamma, concentration in rng.exponential(size=(20_000, 2)):
+        second, rest = np.exp(np.log(rng.random(2)) / gamma)
+        beta = np.maximum([1 - second, second * (1 - rest), second * rest], draws.FLOOR)
+        for _ in range(10):
+            gamma, concentration, _, beta, _ = conditionals.resample_transitions(
+                words, free, once, beta, gamma, concentration, 0.0, True
+            )
+        gammas.append(gamma)
+        distances.append(-np.log(beta[1:].sum()))
+    assert_follows(gammas, stats.expon.cdf)
+    assert_follows(distances, lambda x: x / (1 + x))
+
+
+def test_gamma_mixes_well_if_every_state_is_followed_by_another():
+    words, free = stream(18), priors(gamma=GammaPrior(1.0, 1.0), concentration=GammaPrior(1.0, 1.0))
+    once = np.array([[1, 0], [0, 1], [0, 0]])
+    gamma, concentration, beta, drawn = 0.05, 1.0, np.array([1.0, 1e-15, 1e-20]), []
+    for _ in range(4000):
+        gamma, concentration, _, beta, _ = conditionals.resample_transitions(
+            words, free, once, beta, gamma, concentration, 0.0, True
+        )
+        drawn.append(gamma)
+    assert array_stats.ess(np.array([drawn]), chain_axis=0, draw_axis=1) > 200

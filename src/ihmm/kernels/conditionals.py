@@ -11,11 +11,12 @@ import numpy as np
 
 from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import count_tables, log_rise, row_total
-from ihmm.kernels.draws import FLOOR, draw_poisson, log_beta, log_gamma, uniform
+from ihmm.kernels.draws import FLOOR, MAX_RATE, draw_poisson, log_beta, log_gamma, normal, uniform
 from ihmm.kernels.sticks import ENDLESS
 
 MIN_GAMMA, MAX_GAMMA = 1e-12, 1e12  # bounds of a free γ, so that ratios with it stay finite
 MAX_ABS = 27.6  # bound of |log c| and |logit ρ|, for the same reason
+MAX_LOGIT = 690.0  # bound of |logit β_k|: weights are above FLOOR
 
 
 class Concentrations(NamedTuple):
@@ -47,11 +48,13 @@ def resample_transitions(stream, priors, counts, beta, gamma, concentration, sti
     neither the counts nor the rows have self-transitions.
     """
     concentration, stickiness = draw_masses(stream, priors, counts, beta, concentration, stickiness, no_self)
+    if no_self and gamma < math.inf:
+        beta = rescale_beta(stream, priors, counts, beta, gamma, concentration)
     tables = draw_tables(stream, counts, base_measure(beta, concentration, stickiness))
-    if no_self:
-        add_self_tables(stream, tables, counts, beta, concentration)
     remove_overrides(stream, tables, beta, stickiness)
     served = column_sums(tables)  # m̄_·k, the initial row included
+    if no_self:
+        add_self_tables(stream, served, counts, beta, concentration)
     if priors.gamma_shape > 0.0:
         gamma = draw_gamma(stream, priors, served, gamma)
     beta = draw_beta(stream, priors.n_total, served, gamma)
@@ -88,18 +91,20 @@ def draw_tables(stream, counts, measure):
 
 
 @jit
-def add_self_tables(stream, tables, counts, beta, concentration):
+def add_self_tables(stream, served, counts, beta, concentration):
     """Tables of the self-transitions that were wanted before each departure, and not made.
 
     n departures from j have probability ∝ Γ(A)/Γ(A+n), A = c(1−β_j), not a power of β_j. With r ~ Beta(A, n) it
     is r^A = r^c e^{λβ_j}, λ = −c log r, and with m ~ Poisson(λβ_j) it becomes one: m more tables of state j. m has the
     law of the tables of n geometric numbers of self-transitions, P(g) = π_jj^g (1 − π_jj), summed over these and π_jj.
+    λ is about 1/(1 − β_j), which has no bound: a large number of tables is not an integer, but a normal variate.
     """
-    for j in range(tables.shape[1]):
+    for j in range(len(served)):
         departures = row_total(counts[j + 1])
         if departures > 0:
             log_r = log_beta(stream, concentration * mass_of_others(beta, j), float(departures))
-            tables[j + 1, j] = draw_poisson(stream, -concentration * beta[j] * log_r)
+            rate = min(-concentration * beta[j] * log_r, 1.0 / FLOOR)
+            served[j] += draw_poisson(stream, rate) if rate < MAX_RATE else rate + math.sqrt(rate) * normal(stream)
 
 
 @jit
@@ -125,7 +130,7 @@ def remove_overrides(stream, tables, beta, stickiness):
 
 @jit
 def column_sums(tables):
-    total = np.zeros(tables.shape[1], np.int64)
+    total = np.zeros(tables.shape[1])
     for j in range(tables.shape[0]):
         for k in range(tables.shape[1]):
             total[k] += tables[j, k]
@@ -196,6 +201,45 @@ def log_masses(priors, counts, beta, point, no_self=False):
 
 
 @jit
+def rescale_beta(stream, priors, counts, beta, gamma, concentration):
+    """β with the weight of a random state j drawn anew, the others in proportion, given the counts and c.
+
+    Given the tables that `add_self_tables` draws, log(1 − β_j) changes by about 1 in a sweep, but under a small γ its
+    range is hundreds. Here tables are integrated out: x = logit(1 − β_j) has density (1−β_j)^(γ−g) β_j^g p(s | β),
+    where g is γ/L with L states and 0 with infinitely many. Slice sampling by shrinkage from the whole range.
+    """
+    each = 0.0 if priors.n_total == ENDLESS else gamma / priors.n_total
+    j = int(uniform(stream) * (len(beta) - 1))
+    point = np.array([math.log(concentration), math.log(FLOOR)])
+    low, high = -MAX_LOGIT, MAX_LOGIT
+    start = min(max(math.log(mass_of_others(beta, j)) - math.log(beta[j]), low), high)
+    x, level = start, -math.inf
+    while True:
+        log_others, log_own = -math.log1p(math.exp(-x)), -math.log1p(math.exp(x))
+        new = with_weight(beta, j, math.exp(log_own), math.exp(log_others))
+        value = log_masses(priors, counts, new, point, True) + (gamma - each) * log_others + each * log_own
+        if level == -math.inf:
+            level = value + math.log(1.0 - uniform(stream))
+        elif value > level or high - low < 1e-12:
+            return new
+        elif x < start:
+            low = x
+        else:
+            high = x
+        x = low + uniform(stream) * (high - low)
+
+
+@jit
+def with_weight(beta, j, own, others):
+    """β with this weight of state j, and this total of the others."""
+    scale = others / mass_of_others(beta, j)
+    new = np.empty(len(beta))
+    for k in range(len(beta)):
+        new[k] = max(own if k == j else beta[k] * scale, FLOOR)
+    return new
+
+
+@jit
 def logistic(x):
     return 1.0 / (1.0 + math.exp(-x))
 
@@ -206,15 +250,17 @@ def draw_gamma(stream, priors, served, gamma):
 
     Every visited state was first entered through β, so all K columns have a table.
     """
-    n_tables = 0
+    n_tables = 0.0
     for k in range(len(served)):
         n_tables += served[k]
     shape = priors.gamma_shape + len(served)
-    rate = priors.gamma_rate - log_beta(stream, gamma + 1.0, float(n_tables))
+    rate = priors.gamma_rate - log_beta(stream, gamma + 1.0, n_tables)
     if priors.n_total < ENDLESS:
         # the tables of a state are customers of a restaurant with concentration γ/L: one more level of the hierarchy
         for k in range(len(served)):
-            shape += count_tables(stream, served[k], gamma / priors.n_total) - 1
+            shape += count_tables(stream, int(min(served[k], MAX_RATE)), gamma / priors.n_total) - 1
+            if served[k] > MAX_RATE:  # later customers open a table so seldom that tables are a Poisson process
+                shape += draw_poisson(stream, gamma / priors.n_total * math.log(served[k] / MAX_RATE))
         if uniform(stream) * (n_tables + gamma) < n_tables:
             shape -= 1.0
     elif uniform(stream) * (shape - 1.0 + n_tables * rate) >= shape - 1.0:
