@@ -1,4 +1,4 @@
-"""The tree for ArviZ: states that mean the same in every draw, log-likelihoods that sum to log p(y | θ)."""
+"""The tree for ArviZ: states that mean the same in every draw, and log-likelihoods for leave-one-out."""
 
 import numpy as np
 import pytest
@@ -67,21 +67,40 @@ def test_a_state_that_a_draw_does_not_have_is_replaced_by_the_one_with_most_of_i
         assert means[c, d, j] == fields(draw.phi)["mean"][most]
 
 
-def test_log_likelihoods_by_step_sum_to_those_of_the_series(posterior, tree):
-    by_draw = averages.log_likelihood(posterior.model, posterior.data, posterior.labelled_draws)
-    np.testing.assert_allclose(tree["log_likelihood"]["y"].sum("time").values.ravel(), by_draw.ravel())
-
-
 @pytest.mark.parametrize("durations", [False, True])
-def test_log_likelihoods_leave_out_what_is_missing(durations):
+def test_log_likelihoods_are_those_of_a_step_given_all_others(durations):
     y = Y.copy()
     y[[3, 70, 71]] = np.nan
-    model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(), ihmm.durations.Geometric()) if durations else MODEL
+    law = ihmm.durations.Geometric(minimum=2)
+    model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(), law) if durations else MODEL
     found = draw_some(model, y, draws=3)
-    scores = found.to_datatree()["log_likelihood"]["y"]
+    tree = found.to_datatree()
+    scores = tree["log_likelihood"]["y"]
+    assert tree["log_likelihood"].attrs["given"] == "all other steps"
     np.testing.assert_array_equal(scores["time"], np.setdiff1d(np.arange(len(y)), [3, 70, 71]))
+    items = found.labelled_draws
+    whole = averages.log_likelihood(model, found.data, items)
+    for t in (0, 39, 40, 69, 72, len(y) - 1):
+        without = y.copy()
+        without[t] = np.nan
+        expected = whole - averages.log_likelihood(model, model.observe(without), items)
+        np.testing.assert_allclose(scores.sel(time=t).values.ravel(), expected.ravel(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ihmm.Model(ihmm.Autoregressive(1), MODEL.prior),
+        ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(), ihmm.durations.Poisson(2.0, 0.1)),
+    ],
+    ids=["past values", "long durations"],
+)
+def test_other_log_likelihoods_are_given_previous_steps_and_sum_to_that_of_the_series(model):
+    found = draw_some(model, draws=3)
+    tree = found.to_datatree()
+    assert tree["log_likelihood"].attrs["given"] == "previous steps"
     by_draw = averages.log_likelihood(found.model, found.data, found.labelled_draws)
-    np.testing.assert_allclose(scores.sum("time").values.ravel(), by_draw.ravel())
+    np.testing.assert_allclose(tree["log_likelihood"]["y"].sum("time").values.ravel(), by_draw.ravel())
 
 
 def test_replicated_series_have_the_law_of_the_data(tree):

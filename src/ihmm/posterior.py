@@ -358,8 +358,9 @@ class Posterior:
         states
             Add the states of each draw, whose numbers mean something else in every draw.
         log_likelihood
-            Add log p(y_t | y_1 … y_{t−1}, θ) for every informative step, with the states summed out. The sum over the
-            steps is log p(y | θ).
+            Add log p(y_t | all other values, θ) for every informative step, with the states summed out, as
+            leave-one-out cross-validation needs it. If values depend on past values, or with negative binomial or
+            Poisson durations, it is log p(y_t | y_1 … y_{t−1}, θ) instead; the attribute `given` of the group says so.
         posterior_predictive
             Add series as long as the data, simulated from the draws.
 
