@@ -21,6 +21,8 @@ suppress_warnings = ["config.cache"]
 html_theme = "furo"
 html_title = f"ihmm {version}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
@@ -31,6 +33,7 @@ autodoc_class_signature = "separated"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+napoleon_use_param = False  # parameters that are described together stay together
 
 
 def keep_underscores(app, what, name, obj, options, lines):

@@ -135,6 +135,11 @@ def edges(posterior: Posterior, least: float = 0.02) -> list[Edge]:
     return [Edge(i, j, float(share[i, j]), float(rates[i, j])) for i, j in np.argwhere(share >= least).tolist()]
 
 
+def two_digits(x: float) -> str:
+    """0.10 rather than 0.1, and 1200 rather than 1.2e+03."""
+    return f"{x:#.2g}" if 1e-3 <= x < 10 else f"{float(f'{x:.2g}'):g}"
+
+
 # Recordings
 
 

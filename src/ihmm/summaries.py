@@ -70,7 +70,7 @@ class Summary:
         (draws,): number of states visited.
     initial, transitions
         Posterior means of π_0, (n_states,), and of the transition matrix, (n_states, n_states), without unseen states.
-        If the model has durations: who follows whom.
+        If the model has durations: probabilities of the next state.
     dwell
         (draws, n_states): expected dwell time in steps, 1/(1 − π_kk), or the mean of the duration law.
     parameters

@@ -103,7 +103,7 @@ def transition_graph(posterior: Posterior, ax: Axes | None = None) -> Axes:
         )
         ax.add_patch(arrow)
         middle = place[source] + 0.5 * ends + 0.11 * np.hypot(*ends) * normal
-        text = f"{float(f'{rate / posterior.clock.duration(1.0):.2g}'):g}"
+        text = _pictures.two_digits(rate / posterior.clock.duration(1.0))
         ax.text(middle[0], middle[1], text, ha="center", va="center", fontsize="small", color=text_colour(), bbox=paper)
     labels = posterior.summary().labels
     for k in range(n):

@@ -70,7 +70,7 @@ def transition_graph(posterior: Posterior) -> list[FigureItem]:
         middle = 0.25 * begin + 0.5 * bend + 0.25 * end
         outward = middle - 0.5 * (place[source] + place[target])
         middle = middle + 0.09 * outward / np.hypot(*outward)
-        text = f"{float(f'{rate / posterior.clock.duration(1.0):.2g}'):g}"
+        text = _pictures.two_digits(rate / posterior.clock.duration(1.0))
         plot.text(*([x] for x in middle), [text], name="ink", text_align="center", text_baseline="middle",
                   text_font_size="12px")  # fmt: skip
     source = ColumnDataSource({
