@@ -43,8 +43,10 @@ def predictive_check(posterior: Posterior, axes: Iterable[Axes] | None = None, *
     right.set(xlabel=f"dwell time ({_unit(posterior, found.dwell.x)[1]})", ylabel="P(visit lasts as long)")
     right.set_xscale("log")
     handles = [Line2D([], [], color=text_colour(), label="data"), Patch(color=SIMULATED, label="simulated, 95 %")]
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "borderaxespad": 0.3, "columnspacing": 1.0}
-    left.legend(handles=handles, frameon=False, fontsize="small", ncols=2, **place)
+    left.legend(
+        handles=handles, frameon=False, fontsize="small", ncols=2, columnspacing=1.0, loc="lower left",
+        bbox_to_anchor=(0, 1.0), borderaxespad=0.3,
+    )  # fmt: skip
     return np.array(panels)
 
 

@@ -80,7 +80,8 @@
       model(`borders-${c}`).data = borders(first, last);
     });
     model("strip").data = stacked(first, last, pixels);
-    model("time")?.setv({start: x.start * data.tick, end: x.end * data.tick});
+    const [origin, apart] = data.axis;
+    model("time")?.setv({start: origin + x.start * apart, end: origin + x.end * apart});
     model("borders-strip").data = borders(first, last);
   }
 
