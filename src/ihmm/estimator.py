@@ -49,9 +49,9 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     order
         Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
     duration
-        Distribution of how long states last. None: as ``emission="auto"`` chooses, or as in a hidden Markov model. ``"geometric"``:
-        a separate staying probability for each state. ``"negative binomial"`` or ``"poisson"``: dwell times with a
-        typical length. Or a distribution of your choice, such as ``ihmm.durations.Geometric(1, 20)``.
+        Distribution of dwell times. None: as ``emission="auto"`` chooses, or as in a hidden Markov model.
+        ``"geometric"``: a separate staying probability for each state. ``"negative binomial"`` or ``"poisson"``: dwell
+        times with a typical length. Or a distribution of your choice, such as ``ihmm.durations.Geometric(1, 20)``.
     min_dwell
         Minimum number of steps that a state lasts; shorter visits, such as blurred changes of level, are not states. By
         default 2 if ``emission="auto"`` finds levels without visits of a single step, else 1. The duration is geometric
@@ -186,7 +186,10 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.posterior_ = sample(
             choice.model,
             Sequences.of(
-                series, columns=getattr(self, "feature_names_in_", None), clock=clock or recorded, symbols=self._symbols
+                series,
+                columns=getattr(self, "feature_names_in_", column_names(X)),
+                clock=clock or recorded,
+                symbols=self._symbols,
             ),
             sampler=self.sampler,
             draws=self.draws,

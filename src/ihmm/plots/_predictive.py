@@ -40,7 +40,7 @@ def predictive_check(posterior: Posterior, axes: Iterable[Axes] | None = None, *
             ax.plot(x * _unit(posterior, x)[0], data, color=text_colour(), linewidth=1)
     left.set(xlabel=column_names(posterior)[column or 0], ylabel="density", ylim=(0, None))
     middle.set(xlabel=f"lag ({_unit(posterior, found.autocorrelation.x)[1]})", ylabel="autocorrelation")
-    right.set(xlabel=f"dwell time ({_unit(posterior, found.dwell.x)[1]})", ylabel="P(visit lasts as long)")
+    right.set(xlabel=f"dwell time n ({_unit(posterior, found.dwell.x)[1]})", ylabel="P(dwell time ≥ n)")
     right.set_xscale("log")
     handles = [Line2D([], [], color=text_colour(), label="data"), Patch(color=SIMULATED, label="simulated, 95 %")]
     left.legend(

@@ -52,7 +52,12 @@ def dwell_times(posterior: Posterior, ax: Axes | None = None) -> Axes:
         ax.plot(factor * points, law, color=colour, linewidth=0.6, linestyle=(0, (6, 2)))
         ax.fill_between(factor * points, low, high, color=colour, alpha=0.15, linewidth=0)
     ax.set_yscale("log")
-    ax.set(xlabel=f"dwell time n ({unit})", ylabel="P(dwell time ≥ n)", xlim=(factor, factor * longest), ylim=(LONGEST, 1.2))
+    ax.set(
+        xlabel=f"dwell time n ({unit})",
+        ylabel="P(dwell time ≥ n)",
+        xlim=(factor, factor * longest),
+        ylim=(LONGEST, 1.2),
+    )
     if unit == "steps":
         ax.xaxis.set_major_locator(integer_ticks())
     medians = [f"{name}: {factor * np.median(own):.3g}" for name, own in zip(found.labels, every, strict=True)]

@@ -38,7 +38,7 @@ MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex"
 SIDES = ("left", "right", "bottom", "top")
 STEPS = "@first{0} to @last{0}"
 HEIGHTS = {"one": 300, "several": 150, "strip": 96}
-MAX_UNEVEN = 0.005  # of the whole time: dates that are less evenly spaced have no place on an axis of steps
+MAX_UNEVEN = 0.02  # of the whole time: dates that are less evenly spaced have no place on an axis of steps
 
 
 class Series(NamedTuple):
@@ -66,7 +66,7 @@ def series(posterior: Posterior, names: Sequence[str]) -> Series:
     missing = [gaps(np.isnan(values[:, c]), size) for c, size in enumerate(sizes)]
     block, probabilities = block_means(summary.probabilities, MAX_PROBABILITIES // summary.n_states)
     factor, unit = posterior.clock.scale(float(posterior.lengths.max()))
-    axis = _date_axis(posterior)
+    axis = date_axis(posterior)
     data = {
         "offsets": encode(posterior.data.offsets.astype(np.int32)),
         "columns": [
@@ -113,7 +113,7 @@ def _levels(posterior: Posterior, values: FloatArray) -> list[float | None]:
     return [None if np.isnan(x) else float(x) for x in found]
 
 
-def _date_axis(posterior: Posterior) -> tuple[float, float] | None:
+def date_axis(posterior: Posterior) -> tuple[float, float] | None:
     """Date of the first step and time to the next, in milliseconds; None if there are no dates, or uneven ones."""
     dates = posterior.clock.dates()
     if dates is None or len(posterior.lengths) > 1 or len(dates) == 1:
@@ -139,6 +139,9 @@ def _time_axis(unit: str, dates: tuple[float, float] | None) -> LinearAxis | Non
 def _layout(values: FloatArray, names: Sequence[str], symbols: list[str], time: LinearAxis | None) -> Any:
     x = Range1d(-0.5, len(values) - 0.5, bounds=(-0.5, len(values) - 0.5), name="x")
     panels = [_panel(c, name, values[:, c], x, symbols, len(names)) for c, name in enumerate(names)]
+    if time is not None:
+        for panel in panels:  # their ticks and grids are at round numbers of steps
+            panel.xaxis.ticker, panel.xgrid.visible = [], False
     return column([*panels, _strip(x, time)], sizing_mode="stretch_width", spacing=2)
 
 

@@ -77,7 +77,8 @@ def facts(posterior: Posterior) -> dict[str, str]:
     facts = {"steps": _count(len(values))}
     if len(lengths) > 1:
         shortest, longest = _count(lengths.min()), _count(lengths.max())
-        facts["sequences"] = f"{_count(len(lengths))} ({shortest} to {longest} steps)"
+        each = f"{shortest} to {longest} steps" if shortest != longest else f"{longest} steps each"
+        facts["sequences"] = f"{_count(len(lengths))} ({each})"
     if values.ndim == 2:
         facts["columns"] = str(values.shape[1])
     missing = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
@@ -171,9 +172,16 @@ def _rows(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if is_dataclass(value) and not isinstance(value, type):
         yield name, type(value).__name__
         for field in fields(value):
-            yield f"{name}.{field.name}", repr(getattr(value, field.name))
+            yield f"{name}.{field.name}", _value(getattr(value, field.name))
     elif isinstance(value, Mapping):
         for key, part in value.items():
             yield from _rows(f"{name}.{key}", part)
     else:
-        yield name, value if isinstance(value, str) else repr(value)
+        yield name, value if isinstance(value, str) else _value(value)
+
+
+def _value(value: Any) -> str:
+    """Numbers with six digits, in tuples, too; one number alone needs no brackets."""
+    if isinstance(value, tuple):
+        return ", ".join(map(_value, value))
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)

@@ -80,8 +80,8 @@
       model(`borders-${c}`).data = borders(first, last);
     });
     model("strip").data = stacked(first, last, pixels);
-    const [origin, apart] = data.axis;
-    model("time")?.setv({start: origin + x.start * apart, end: origin + x.end * apart});
+    const [zero, apart] = data.axis;
+    model("time")?.setv({start: zero + x.start * apart, end: zero + x.end * apart});
     model("borders-strip").data = borders(first, last);
   }
 
