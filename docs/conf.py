@@ -37,11 +37,13 @@ napoleon_use_param = False  # parameters that are described together stay togeth
 
 
 def keep_underscores(app, what, name, obj, options, lines):
-    """Attributes such as n_states_ would be taken for links, which lose their underscore."""
-    lines[:] = [
-        re.sub(r"^(:(?:ivar|param) )([^:]*)(:)", lambda m: m[1] + re.sub(r"_(?=,|$)", r"\\_", m[2]) + m[3], line)
-        for line in lines
-    ]
+    """Attributes such as n_states_ would be taken for links, which lose their underscore, and the first of several
+    attributes, before a space, for a type."""
+
+    def named(match):
+        return match[1] + re.sub(r"_(?=,|$)", r"\\_", match[2]).replace(", ", ",") + match[3]
+
+    lines[:] = [re.sub(r"^(:ivar )([^:]*)(:)", named, line) for line in lines]
 
 
 def setup(app):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ihmm import _html
+from ihmm._numbers import three_digits
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.clock import Clock
 from ihmm.durations import Duration, Omega
@@ -296,5 +297,5 @@ def _label_transitions(draw: Draw, found: Match, present: IntArray, n_labels: in
 def _interval(values: FloatArray) -> str:
     """'1.2 [1.1, 1.31]', or several of these for a vector."""
     quantiles = np.nanquantile(values, QUANTILES, axis=0).reshape(3, -1).T
-    cells = [f"{m:.3g} [{low:.3g}, {high:.3g}]" for m, low, high in quantiles]
+    cells = ["{} [{}, {}]".format(*map(three_digits, three)) for three in quantiles]
     return ", ".join(cells).replace("-", "−")

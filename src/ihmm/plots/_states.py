@@ -71,9 +71,9 @@ def dwell_histogram(posterior: Posterior, ax: Axes | None = None) -> Axes | Arra
     Each state has a panel; of more than six states, those with the largest numbers are left out. An array of Axes is
     returned if there are several.
 
-    An exponential law has a peak at its mean. The height is the square root of the share of the visits, so that the
-    scatter is the same everywhere. Lines are the fitted laws, with 95 % bands. Visits cut off by the end of a sequence
-    count with the length they have.
+    An exponential law has a peak at its mean. The height is the square root of the share of the visits per unit of the
+    logarithm, so that the scatter is the same everywhere. Lines are the fitted laws, with 95 % bands. Visits cut off by
+    the end of a sequence count with the length they have.
     """
     found, every = posterior.summary(), runs(posterior)[:PANELS]
     ax = make_axes(ax, height=2.8 if len(every) == 1 else 0.8 + 1.1 * len(every))
@@ -92,7 +92,7 @@ def dwell_histogram(posterior: Posterior, ax: Axes | None = None) -> Axes | Arra
         panel.fill_between(middle, np.minimum(low, high), np.maximum(low, high), color=colour, alpha=0.2, linewidth=0)
         panel.set(xscale="log", ylim=(0, None))
         panel.tick_params(labelbottom=panel is panels[-1])
+        panel.set_ylabel("√ share of visits", fontsize="small" if len(panels) > 1 else None)
     panels[-1].set_xlabel(f"dwell time ({unit})")
-    panels[len(panels) // 2].set_ylabel("√ share of visits per log unit")
     add_legend(ax, found.labels[: len(every)], hues)
     return ax if len(panels) == 1 else np.array(panels)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ihmm._numbers import three_digits
 from ihmm._plot_data import colours, column_names, letters
 from ihmm._typing import FloatArray
 from ihmm.diagnostics import Check
@@ -54,11 +55,13 @@ def levels(posterior: Posterior) -> LevelTable:
     header = ["share", "support", *mean_of, f"dwell ({unit})", "kinetic states"]
     rows = []
     for j in range(found.n_levels):
-        mean = [number(float(found.centers[j]))] if found.centers is not None else []
+        mean = [three_digits(float(found.centers[j]))] if found.centers is not None else []
         names = posterior.summary().labels
         kinetic = ", ".join(f"{names[k]} ({clock.text(float(found.state_dwell[k]))})" for k in found.states_of(j))
         share, support = f"{found.shares[j]:.1%}", f"{found.support[j]:.0%}"
-        rows.append(Level(found.labels[j], [share, support, *mean, number(factor * float(found.dwell[j])), kinetic]))
+        rows.append(
+            Level(found.labels[j], [share, support, *mean, three_digits(factor * float(found.dwell[j])), kinetic])
+        )
     return LevelTable(header, rows)
 
 
@@ -141,14 +144,8 @@ def _parameter(name: str, index: tuple[int, ...], names: Sequence[str], symbols:
 
 
 def _interval(values: FloatArray) -> str:
-    median, low, high = (number(x) for x in np.nanquantile(values, QUANTILES))
+    median, low, high = (three_digits(x) for x in np.nanquantile(values, QUANTILES))
     return f"{median} [{low}, {high}]"
-
-
-def number(x: float) -> str:
-    """Three significant digits; an exponent only for very small and very large numbers."""
-    text = f"{x:.3g}" if abs(x) < 1000 or abs(x) >= 1e6 else f"{float(f'{x:.3g}'):.0f}"
-    return text.replace("-", "−")
 
 
 def transitions(posterior: Posterior) -> list[list[str]]:
