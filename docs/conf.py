@@ -21,6 +21,8 @@ suppress_warnings = ["config.cache"]
 html_theme = "furo"
 html_title = f"ihmm {version}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
@@ -31,14 +33,17 @@ autodoc_class_signature = "separated"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+napoleon_use_param = False  # parameters that are described together stay together
 
 
 def keep_underscores(app, what, name, obj, options, lines):
-    """Attributes such as n_states_ would be taken for links, which lose their underscore."""
-    lines[:] = [
-        re.sub(r"^(:(?:ivar|param) )([^:]*)(:)", lambda m: m[1] + re.sub(r"_(?=,|$)", r"\\_", m[2]) + m[3], line)
-        for line in lines
-    ]
+    """Attributes such as n_states_ would be taken for links, which lose their underscore, and the first of several
+    attributes, before a space, for a type."""
+
+    def named(match):
+        return match[1] + re.sub(r"_(?=,|$)", r"\\_", match[2]).replace(", ", ",") + match[3]
+
+    lines[:] = [re.sub(r"^(:ivar )([^:]*)(:)", named, line) for line in lines]
 
 
 def setup(app):

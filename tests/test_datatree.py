@@ -1,4 +1,4 @@
-"""The tree for ArviZ: states that mean the same in every draw, log-likelihoods that sum to log p(y | θ)."""
+"""The tree for ArviZ: states that mean the same in every draw, and log-likelihoods for leave-one-out."""
 
 import numpy as np
 import pytest
@@ -67,21 +67,40 @@ def test_a_state_that_a_draw_does_not_have_is_replaced_by_the_one_with_most_of_i
         assert means[c, d, j] == fields(draw.phi)["mean"][most]
 
 
-def test_log_likelihoods_by_step_sum_to_those_of_the_series(posterior, tree):
-    by_draw = averages.log_likelihood(posterior.model, posterior.data, posterior.labelled_draws)
-    np.testing.assert_allclose(tree["log_likelihood"]["y"].sum("time").values.ravel(), by_draw.ravel())
-
-
 @pytest.mark.parametrize("durations", [False, True])
-def test_log_likelihoods_leave_out_what_is_missing(durations):
+def test_log_likelihoods_are_those_of_a_step_given_all_others(durations):
     y = Y.copy()
     y[[3, 70, 71]] = np.nan
-    model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(), ihmm.durations.Geometric()) if durations else MODEL
+    law = ihmm.durations.Geometric(minimum=2)
+    model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(), law) if durations else MODEL
     found = draw_some(model, y, draws=3)
-    scores = found.to_datatree()["log_likelihood"]["y"]
+    tree = found.to_datatree()
+    scores = tree["log_likelihood"]["y"]
+    assert tree["log_likelihood"].attrs["given"] == "all other steps"
     np.testing.assert_array_equal(scores["time"], np.setdiff1d(np.arange(len(y)), [3, 70, 71]))
+    items = found.labelled_draws
+    whole = averages.log_likelihood(model, found.data, items)
+    for t in (0, 39, 40, 69, 72, len(y) - 1):
+        without = y.copy()
+        without[t] = np.nan
+        expected = whole - averages.log_likelihood(model, model.observe(without), items)
+        np.testing.assert_allclose(scores.sel(time=t).values.ravel(), expected.ravel(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ihmm.Model(ihmm.Autoregressive(1), MODEL.prior),
+        ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(), ihmm.durations.Poisson(2.0, 0.1)),
+    ],
+    ids=["past values", "long durations"],
+)
+def test_other_log_likelihoods_are_given_previous_steps_and_sum_to_that_of_the_series(model):
+    found = draw_some(model, draws=3)
+    tree = found.to_datatree()
+    assert tree["log_likelihood"].attrs["given"] == "previous steps"
     by_draw = averages.log_likelihood(found.model, found.data, found.labelled_draws)
-    np.testing.assert_allclose(scores.sum("time").values.ravel(), by_draw.ravel())
+    np.testing.assert_allclose(tree["log_likelihood"]["y"].sum("time").values.ravel(), by_draw.ravel())
 
 
 def test_replicated_series_have_the_law_of_the_data(tree):
@@ -146,3 +165,26 @@ def test_arviz_summarises_and_scores_the_tree_without_a_warning():
     loo = arviz_stats.loo(tree)
     assert loo.n_data_points == 400
     assert loo.elpd < float(tree["log_likelihood"]["y"].sum("time").mean())
+
+
+def test_arviz_draws_traces_of_the_tree_without_a_warning(tree):
+    pytest.importorskip("matplotlib")
+    try:
+        import arviz_plots
+    except (ImportError, AttributeError) as error:  # the second with a version of matplotlib that it does not support
+        pytest.skip(f"arviz-plots cannot be imported: {error}")
+    drawn = arviz_plots.plot_trace_dist(tree, backend="matplotlib")
+    assert {"mean", "variance", "dwell", "concentration"} <= set(drawn.viz["trace"].data_vars)
+
+
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_leaving_out_a_step_at_a_transition_that_occurs_once_is_reliable(minimum):
+    """Given all other steps the transition remains; given those before it alone, it would be lost."""
+    pytest.importorskip("xarray_einstats", reason="the part of arviz-stats that reads trees needs it")
+    import arviz_stats
+
+    prior = ihmm.HDPPrior(0.1, ihmm.GammaPrior(1, 0.001))
+    model = ihmm.Model(ihmm.NormalMean(0.4, scale=5), prior, ihmm.durations.Geometric(1, 20, minimum=minimum))
+    found = draw_some(model, draws=500, tune=50)
+    loo = arviz_stats.loo(found.to_datatree(posterior_predictive=False), pointwise=True)
+    assert float(loo.pareto_k.max()) < loo.good_k

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)]
 SKIP = "<!-- not run -->"  # on a line of its own before a block
 BLOCK = re.compile(rf"^(?P<skip>{re.escape(SKIP)}\s+)?```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+OUTPUT = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DIRECTIVE = re.compile(r"\{(toctree|eval-rst)\}")
 LINK = re.compile(r"\]\((?!\w+:|#)(?P<target>[^)#\s]+)[^)]*\)")
 CODE = re.compile(r"^```sh\n(.*?)^```$|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
@@ -38,6 +39,19 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch)
     for line, code in blocks(page.read_text("utf-8")):
         exec(compile("\n" * line + code, page, "exec"), namespace)  # a traceback then shows the page's own lines
         pyplot.close("all")  # as the documentation does, once a block's figures are shown
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_its_first_block_prints(capsys):
+    """In words: other digits may come with another processor."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    exec(blocks(text)[0][1], {"__name__": "README"})
+    printed, shown = (without_numbers(part) for part in (capsys.readouterr().out, re.findall(OUTPUT, text)[0]))
+    assert printed[:1] + printed[7:13] == shown[:1] + shown[7:13]
+
+
+def without_numbers(text: str) -> list[str]:
+    return [re.sub(r"[\d.]+|\(.*\)", "", line).strip() for line in text.strip().splitlines()]
 
 
 @pytest.mark.slow
@@ -94,7 +108,7 @@ def test_every_fence_names_its_language(page):
     """A block without a name would go untested."""
     fences = re.findall(r"^```(.*)$", page.read_text("utf-8"), re.MULTILINE)
     assert len(fences) % 2 == 0
-    assert {name for name in fences[0::2] if not DIRECTIVE.fullmatch(name)} <= {"python", "sh"}
+    assert {name for name in fences[0::2] if not DIRECTIVE.fullmatch(name)} <= {"python", "sh", "text"}
     assert set(fences[1::2]) <= {""}
 
 

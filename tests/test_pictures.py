@@ -166,9 +166,11 @@ def test_a_column_that_does_not_exist_is_an_error(posterior):
 
 
 def test_histograms_of_dwell_times_have_bins_of_equal_width_in_the_logarithm(several):
-    ax = plots.dwell_histogram(several)
+    panels = plots.dwell_histogram(several)
+    assert len(panels) == several.summary().n_states
+    ax = panels[0]
     assert ax.get_xscale() == "log"
-    assert ax.get_xlabel() == "dwell time (ms)"
+    assert panels[-1].get_xlabel() == "dwell time (ms)"
     heights, edges, _ = ax.patches[0].get_data()
     edges = edges / 2  # in steps
     lengths = _pictures.dwell_times(PATH, np.array([0, 80]))

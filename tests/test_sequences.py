@@ -197,3 +197,11 @@ def test_every_memory_layout_becomes_the_same_one(view):
         assert observed.dtype == np.dtype("=f8")
         assert observed.flags.c_contiguous
         assert observed.flags.writeable
+
+
+def test_the_name_of_a_single_column_is_kept_but_not_matched():
+    for part in (pandas.Series([1.0, 2.0], name="current"), pandas.DataFrame({"current": [1.0, 2.0]})):
+        assert Sequences.of(part).columns == ("current",)
+        assert Sequences.of(part, columns=("voltage",)).columns == ("voltage",)
+    other = [pandas.Series([1.0, 2.0], name=name) for name in ("cell 1", "cell 2")]
+    assert Sequences.of(other).columns is None

@@ -48,6 +48,16 @@ def test_names_are_used_in_text_and_tables_and_are_saved(by_mean, tmp_path):
         np.testing.assert_array_equal(found.states, by_mean.summary().states)
 
 
+@pytest.mark.parametrize("resolution", [None, 0.5, (0.5, 2.0)])
+def test_order_names_and_resolution_survive_saving_and_thinning(by_use, tmp_path, resolution):
+    labelled = by_use.relabel(order_by="mean", names={0: "closed"})
+    labelled.resolution = resolution
+    labelled.save(tmp_path / "run")
+    for posterior in (ihmm.Posterior.load(tmp_path / "run"), labelled.thin(2)):
+        assert posterior.resolution == resolution
+        assert (posterior.order_by, posterior.names) == ("mean", {0: "closed"})
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

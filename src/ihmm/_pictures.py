@@ -18,6 +18,8 @@ FEWEST = 10  # of them, however long the series are
 MAX_LAG = 60
 GRID = 120  # cells of a transition density, in each direction
 BAND = (0.025, 0.975)
+LABEL = 0.36  # place of a rate between the source of its arrow, 0, and the target, 1
+LEAST_LABELLED = 0.1  # share of the exits from a state that has a label if there are more than three states
 
 
 class Groups(NamedTuple):
@@ -128,11 +130,25 @@ class Edge(NamedTuple):
 
 
 def edges(posterior: Posterior, least: float = 0.02) -> list[Edge]:
-    """Transitions that make up at least this share of the exits from a state."""
+    """Transitions that make up at least this share of the exits from a state; rates are per step."""
     found = posterior.summary()
     rates = np.nansum(found.exits, axis=0) / np.maximum(np.isfinite(found.exits).sum(axis=0), 1)
     share = rates / np.maximum(rates.sum(axis=1, keepdims=True), 1e-300)
     return [Edge(i, j, float(share[i, j]), float(rates[i, j])) for i, j in np.argwhere(share >= least).tolist()]
+
+
+def rate_unit(posterior: Posterior) -> tuple[float, str]:
+    """Steps in the unit of time of rates, and its name: seconds, or min, h or d if transitions are that rare."""
+    rates = [edge.rate for edge in edges(posterior)]
+    factor, unit = posterior.clock.scale(1 / max(float(np.median(rates)), 1e-300) if rates else 1.0)
+    if unit in ("min", "h", "d"):
+        return 1 / factor, unit
+    return 1 / posterior.clock.duration(1.0), posterior.clock.unit
+
+
+def two_digits(x: float) -> str:
+    """0.10 rather than 0.1, and 1200 rather than 1.2e+03."""
+    return f"{x:#.2g}" if 1e-3 <= x < 10 else f"{float(f'{x:.2g}'):g}"
 
 
 # Recordings

@@ -17,6 +17,7 @@ from ihmm._waiting import with_progress
 from ihmm.data import Data
 from ihmm.emissions._noise import log_peak
 from ihmm.emissions._parameters import join, size, take
+from ihmm.emissions._protocol import has_past
 from ihmm.kernels.side_by_side import LaneMemory, add_filtered_lanes
 from ihmm.model import Model
 from ihmm.predict import UNSEEN, FiniteHMM, LabelledDraw, finite_hmm, run_filter, run_smoother, shared_out
@@ -28,6 +29,7 @@ from ihmm.side_by_side import (
     add_filtered,
     add_smoothed,
     by_step,
+    log_leave_one_out,
     log_predictive,
     with_durations,
     without_durations,
@@ -51,6 +53,24 @@ def log_likelihood(model: Model, data: Data, items: Sequence[LabelledDraw]) -> F
 def log_scores(model: Model, data: Data, items: Sequence[LabelledDraw]) -> FloatArray:
     """(draws, T): log p(y_t | y_1 … y_{t−1}, draw), with the states summed out; 0 where a step is uninformative."""
     return for_each_draw(lambda hmms: log_predictive_of(model, data, hmms), model, items, len(data.y))
+
+
+def leave_one_out(model: Model, data: Data, items: Sequence[LabelledDraw]) -> FloatArray:
+    """(draws, T): log p(y_t | all other y, draw), with the states summed out; for models that `can_leave_one_out`.
+
+    The weights 1 / p(y_t | all other y, θ) turn draws given all values into draws given all others (Bürkner, Gabry and
+    Vehtari, Computational Statistics 36, 2021).
+    """
+    return for_each_draw(lambda hmms: log_leave_one_out(lanes_of(model, data, hmms)), model, items, len(data.y))
+
+
+def can_leave_one_out(model: Model) -> bool:
+    """Whether a value depends on nothing but its state, and few ages of a state are told apart."""
+    return not has_past(model.emission) and few_ages(model)
+
+
+def few_ages(model: Model) -> bool:
+    return model.duration is None or model.duration.constant_from is not None
 
 
 def for_each_draw(
@@ -135,8 +155,7 @@ def batches(model: Model, items: Sequence[LabelledDraw]) -> Iterator[tuple[IntAr
     Draws with many states, and those in which every age counts, come one by one.
     """
     hmms = [finite_hmm(model, item) for item in items]
-    ages = model.duration is None or model.duration.constant_from is not None
-    for where in groups([len(hmm.initial) for hmm in hmms], MAX_STATES_IN_LANES if ages else 0):
+    for where in groups([len(hmm.initial) for hmm in hmms], MAX_STATES_IN_LANES if few_ages(model) else 0):
         yield np.array(where), [hmms[i] for i in where]
 
 

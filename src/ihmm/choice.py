@@ -24,7 +24,7 @@ from ihmm.trajectory import runs
 LEAST_NOISE = 1e-3  # prior scale of the noise in units of the spread of the levels, for recordings without any
 
 Resolution = float | tuple[float, ...]
-SHORTEST = 30  # steps, without the first few of each sequence, that a first look needs
+SHORTEST = 30  # steps, without the first few of each sequence, that a pilot fit needs
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ def choose_model(
 
     Whole numbers that stand for `symbols` are categorical.
 
-    With ``emission="auto"`` a quick first look at real values chooses the memory, scale and tails of the noise, the
+    With ``emission="auto"`` a pilot fit to real values chooses the memory, scale and tails of the noise, the
     minimum dwell time and a path to start from. What is given is not chosen. A `sticky` other than True and a `sampler`
     other than particle Gibbs ask for a hidden Markov model without durations, and nothing is looked at. `cores` and
     `progress` are about compilation, before the first run on a machine.
@@ -110,7 +110,7 @@ def choose_model(
 
 
 def _usual_model(values: Array) -> Model:
-    """A model such as most recordings have, whose kernels are compiled during the first look."""
+    """A model such as most recordings have, whose kernels are compiled during the pilot fit."""
     levels = NoisyLevels(1, n_features=values.shape[1])
     return Model(levels, HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0), Geometric(minimum=2))
 

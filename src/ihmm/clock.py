@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihmm import _checks
+from ihmm._numbers import three_digits
 from ihmm._typing import Array, FloatArray, IntArray
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -101,7 +102,7 @@ class Clock:
     def text(self, steps: float) -> str:
         """A duration in words: '3.4 ms', or '34 steps' if the time between steps is not known."""
         factor, unit = self.scale(steps)
-        return f"{steps * factor:.3g} {unit}"
+        return f"{three_digits(steps * factor)} {unit}"
 
 
 def make_clock(dt: Any = None, sample_rate: Any = None) -> Clock | None:

@@ -62,7 +62,7 @@ def _saturated(values: FloatArray, name: str) -> str | None:
         if distinct[edge] != 0 and n >= max(10, SATURATED * len(values)) and n >= 10 * neighbours.max():
             return (
                 f"{n} values{name} equal the {which} one, {distinct[edge]:.6g}: if the sensor was saturated, its true "
-                "values are unknown, and these may appear as a state of their own"
+                "values are unknown, and these may appear as a separate state"
             )
     return None
 

@@ -1,6 +1,7 @@
 """The draws in the format of ArviZ: groups of arrays with named axes, with states that mean the same in every draw."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from ihmm.emissions._parameters import fields, take
 from ihmm.emissions._protocol import Emission, provides, sample_new
 from ihmm.labels import Match, evenly_spaced
 from ihmm.model import Draw
+from ihmm.side_by_side import Underflow
 from ihmm.summaries import MIN_EXIT, Summary
 
 if TYPE_CHECKING:
@@ -26,10 +28,11 @@ LEAST_DRAWS = 50  # of each chain, however long the series are
 
 
 class Group(NamedTuple):
-    """Variables, by name with the names of their axes, and coordinates of the axes."""
+    """Variables, by name with the names of their axes, coordinates of the axes, and attributes of the whole."""
 
     variables: Variables
     coordinates: dict[str, Any]
+    attributes: dict[str, str] | None = None
 
 
 def groups(
@@ -60,7 +63,7 @@ def groups(
 
 def _posterior(posterior: "Posterior", by_state: dict[str, FloatArray], *, states: bool) -> Group:
     """Unknown quantities: hyperparameters, and the parameters of the states of the summary."""
-    variables, coordinates = _traced(posterior, states=states)
+    variables, coordinates, _ = _traced(posterior, states=states)
     shared = _shared(posterior.model.emission, posterior.draws[0][0])
     known = {"dwell": ("state",), "transitions": ("state", "to_state")}
     for name, values in by_state.items():
@@ -146,13 +149,21 @@ def _shared(emission: Emission, draw: Draw) -> set[str]:
 
 
 def _log_likelihood(posterior: "Posterior", time: dict[str, Any]) -> Group:
-    """log p(y_t | y_1 … y_{t−1}, θ) at the steps that are informative, with the states summed out."""
+    """The log density of each informative step given all others or, failing that, given those before it.
+
+    The states are summed out.
+    """
     chosen, items = some_draws(posterior, len(posterior.data.y))
-    scores = averages.log_scores(posterior.model, posterior.data, items)
+    given, scores = "all other steps", None
+    if averages.can_leave_one_out(posterior.model):
+        with suppress(Underflow):
+            scores = averages.leave_one_out(posterior.model, posterior.data, items)
+    if scores is None:
+        given, scores = "previous steps", averages.log_scores(posterior.model, posterior.data, items)
     kept = np.flatnonzero(posterior.data.informative)
     values = scores.reshape(len(posterior.draws), -1, scores.shape[1])[:, :, kept]
     coordinates = {name: (at[0], at[1][kept]) if isinstance(at, tuple) else at[kept] for name, at in time.items()}
-    return Group({"y": ((*SAMPLE, "time"), values)}, {**_sample(posterior, chosen), **coordinates})
+    return Group({"y": ((*SAMPLE, "time"), values)}, {**_sample(posterior, chosen), **coordinates}, {"given": given})
 
 
 def _statistics(posterior: "Posterior", share: FloatArray | None = None) -> Group:

@@ -36,8 +36,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     Parameters
     ----------
     emission
-        ``"auto"`` looks at the data first and chooses: for measurements, levels in noise with the memory, tails and
-        scales that it finds, or switching dynamics; for whole numbers, symbols or counts. `choice_` says why.
+        ``"auto"`` chooses by a pilot fit: for measurements, levels in noise, with the autocorrelation, tails and scales
+        that fit best, or switching dynamics; for whole numbers, symbols or counts. `choice_` has the reasons.
         Otherwise ``"normal"``, ``"categorical"``, ``"poisson"``, ``"negative-binomial"`` (overdispersed counts),
         ``"bernoulli"`` (zeros and ones), ``"multinomial"`` (rows of counts), ``"autoregressive"`` (switching dynamics),
         ``"levels"`` (levels in noise that the states share), ``"student-t"`` (outliers), ``"von-mises"`` (angles) or
@@ -50,11 +50,11 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     order
         Number of lags of ``"autoregressive"``, 1 by default, or of the noise of ``"levels"``, 0 by default.
     duration
-        How long states last. None: as ``emission="auto"`` chooses, or as in a hidden Markov model. ``"geometric"``:
-        each state has a staying probability of its own. ``"negative binomial"`` or ``"poisson"``: dwell times with a
-        typical length. Or a law of your choice, such as ``ihmm.durations.Geometric(1, 20)``.
+        Distribution of dwell times. None: as ``emission="auto"`` chooses, or as in a hidden Markov model.
+        ``"geometric"``: a separate staying probability for each state. ``"negative binomial"`` or ``"poisson"``: dwell
+        times with a typical length. Or a distribution of your choice, such as ``ihmm.durations.Geometric(1, 20)``.
     min_dwell
-        Least number of steps that a state lasts; shorter visits, such as blurred changes of level, are not states. By
+        Minimum number of steps that a state lasts; shorter visits, such as blurred changes of level, are not states. By
         default 2 if ``emission="auto"`` finds levels without visits of a single step, else 1. The duration is geometric
         beyond it unless `duration` says otherwise.
     left_censored
@@ -187,7 +187,10 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.posterior_ = sample(
             choice.model,
             Sequences.of(
-                series, columns=getattr(self, "feature_names_in_", None), clock=clock or recorded, symbols=self._symbols
+                series,
+                columns=getattr(self, "feature_names_in_", column_names(X)),
+                clock=clock or recorded,
+                symbols=self._symbols,
             ),
             sampler=self.sampler,
             draws=self.draws,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ihmm import _html
+from ihmm._numbers import three_digits
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.grouping import absorb_brief, center_of_states, draw_levels
@@ -141,7 +142,7 @@ class Levels:
         """['2.4 s', '3 ms'], or ['2400', '3 steps']."""
         if self.summary.clock.is_known:
             return [self.summary.clock.text(self.state_dwell[k]) for k in states]
-        *others, last = [f"{self.state_dwell[k]:.3g}" for k in states]
+        *others, last = [three_digits(self.state_dwell[k]) for k in states]
         return [*others, f"{last} steps"]
 
     def _name(self, level: int) -> str:
@@ -157,7 +158,7 @@ class Levels:
     def certainty(self) -> str:
         """'93 % of the draws have 3 levels, 7 % have 4.'"""
         commonest = sorted(self.n_levels_probabilities.items(), key=lambda item: -item[1])[:4]
-        (n, share), *others = [(n, f"{100 * share:.0f} %") for n, share in commonest if share >= 0.005]
+        (n, share), *others = [(n, f"{100 * share:.0f} %") for n, share in commonest if share >= 0.01]
         text = f"{share} of the draws have {n} level{'s' * (n > 1)}"
         return ", ".join([text, *(f"{share} have {n}" for n, share in others)]) + "."
 
@@ -168,10 +169,10 @@ class Levels:
         mean_of = ["mean"] if self.centers is not None else []
         rows = [["level", "share", *mean_of, f"dwell ({scale.unit})", "kinetic states"]]
         for level in range(self.n_levels):
-            mean = [f"{self.centers[level]:.3g}".replace("-", "−")] if self.centers is not None else []
+            mean = [three_digits(self.centers[level])] if self.centers is not None else []
             labels = self.summary.labels
             states = ", ".join(f"{labels[k]} ({clock.text(self.state_dwell[k])})" for k in self.states_of(level))
-            dwell = f"{scale.factor * self.dwell[level]:.3g}"
+            dwell = three_digits(scale.factor * self.dwell[level])
             rows.append([self.labels[level], f"{self.shares[level]:.1%}", *mean, dwell, states])
         return rows
 

@@ -65,8 +65,8 @@ class Posterior:
     ) -> None:
         self.model, self.data, self.sampler, self.seed, self.warmup = model, data, sampler, seed, warmup
         self._states, self._records = states, tuple(records)
-        self.resolution: float | tuple[float, ...] | None = None
         self.settings = settings
+        self.resolution = None if settings is None else settings.resolution
         self.order_by = "use" if settings is None else settings.order_by
         self.names = {} if settings is None else dict(settings.names)
         self._levels: dict[tuple[float | tuple[float, ...] | None, float | None], Levels] = {}
@@ -285,7 +285,9 @@ class Posterior:
             for record, draws in zip(self._records, self.draws, strict=True)
         ]
         states = self._states[:, ::every].copy()
-        return Posterior(self.model, self.data, states, records, sampler=self.sampler, seed=self.seed)
+        thinned = Posterior(self.model, self.data, states, records, sampler=self.sampler, seed=self.seed)
+        thinned.order_by, thinned.names, thinned.resolution = self.order_by, self.names, self.resolution
+        return thinned
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder of JSON and NumPy arrays. An existing folder is replaced only if it is a saved posterior.
@@ -335,6 +337,7 @@ class Posterior:
             save_warmup=self.warmup is not None,
             order_by=self.order_by,
             names=tuple(self.names.items()),
+            resolution=self.resolution,
         )
         warmup = StoredDraws(self.warmup._states, self.warmup._records) if self.warmup is not None else None
         return store.RunContents(settings, self.data, StoredDraws(self._states, self._records), warmup)
@@ -355,8 +358,9 @@ class Posterior:
         states
             Add the states of each draw, whose numbers mean something else in every draw.
         log_likelihood
-            Add log p(y_t | y_1 … y_{t−1}, θ) for every informative step, with the states summed out. The sum over the
-            steps is log p(y | θ).
+            Add log p(y_t | all other values, θ) for every informative step, with the states summed out, as
+            leave-one-out cross-validation needs it. If values depend on past values, or with negative binomial or
+            Poisson durations, it is log p(y_t | y_1 … y_{t−1}, θ) instead; the attribute `given` of the group says so.
         posterior_predictive
             Add series as long as the data, simulated from the draws.
 

@@ -83,12 +83,12 @@ def match_columns(
 ) -> tuple[Sequence[Any], tuple[str, ...] | None]:
     """Data frames with their columns in one order: that of `columns`, or of the first data frame; and the names.
 
-    Series without names are taken as they are. A single column needs no name.
+    Series without names are taken as they are. A single column is not matched: it may have another name.
     """
     found = [column_names(part) for part in parts]
     expected = next((names for names in found if names is not None), None) if columns is None else tuple(columns)
     if expected is None or len(expected) < 2:
-        return parts, None
+        return parts, expected if columns is not None or len(set(found)) == 1 else None
     matched = []
     for i, (part, names) in enumerate(zip(parts, found, strict=True)):
         if names is not None and sorted(names) != sorted(expected):
@@ -101,7 +101,9 @@ def match_columns(
 
 
 def column_names(part: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a data frame; None if there are none, or numbers."""
+    """The names of the columns of a data frame, or of a series; None if there are none, or numbers."""
+    if isinstance(name := getattr(part, "name", None), str) and np.ndim(part) == 1:
+        return (name,)
     names: Any = getattr(part, "columns", None)
     named = names is not None and np.ndim(names) == 1 and len(names) and all(isinstance(name, str) for name in names)
     return tuple(names) if named else None

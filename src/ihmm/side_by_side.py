@@ -18,6 +18,8 @@ from ihmm.kernels.side_by_side import (
     add_filtered_lanes,
     add_smoothed_lanes,
     filter_lanes,
+    leave_one_out_lanes,
+    predict_each_step,
     relate_lanes,
     remember_lanes,
     transpose,
@@ -96,6 +98,28 @@ def add_smoothed(lanes: Lanes, total: FloatArray) -> None:
         add_smoothed_lanes(lanes.chains, filtered, factor, continues[steps], lanes.label, current, total[steps])
 
 
+def log_leave_one_out(lanes: Lanes) -> FloatArray:
+    """(T, lanes): log p(y_t | all other y). Not for noise that remembers the previous state."""
+    before, current = [], empty_nodes(lanes)
+    for steps in blocks(lanes):
+        before.append(current.copy())
+        run_filter(lanes, steps, current)
+
+    out, continues = np.empty((len(lanes.starts), lanes.label.shape[1])), np.append(~lanes.starts[1:], False)
+    following = empty_nodes(lanes)
+    for steps, earlier in zip(reversed(list(blocks(lanes))), reversed(before), strict=True):
+        filtered, total, _ = run_filter(lanes, steps, earlier.copy())
+        filtered /= total[:, None]
+        predicted = np.empty_like(filtered)
+        predict_each_step(lanes.chains, filtered, lanes.starts[steps], earlier, predicted)
+        density, scale = relative_densities(lanes, steps)
+        smallest = leave_one_out_lanes(lanes.chains, predicted, density, continues[steps], following, out[steps])
+        if not smallest > MIN_TOTAL:
+            raise Underflow
+        out[steps] += scale
+    return out
+
+
 def blocks(lanes: Lanes) -> Iterator[slice]:
     """The steps in blocks."""
     n_steps, cells = len(lanes.starts), (int(lanes.chains.column.max()) + 1) * lanes.label.shape[1]
@@ -113,6 +137,15 @@ def run_filter(lanes: Lanes, steps: slice, current: FloatArray) -> tuple[FloatAr
 
     `current` has the probabilities of the step before the block, and is updated.
     """
+    density, scale = relative_densities(lanes, steps)
+    total, filtered = np.empty_like(scale), np.empty((len(density), *current.shape))
+    if not filter_lanes(lanes.chains, density, lanes.starts[steps], current, filtered, total) > MIN_TOTAL:
+        raise Underflow
+    return filtered, total, scale
+
+
+def relative_densities(lanes: Lanes, steps: slice) -> tuple[FloatArray, FloatArray]:
+    """f(y_t | node) relative to the largest of each step and lane, (B, columns, lanes), and its logarithm."""
     n_states, n_lanes = lanes.label.shape
     n_steps = steps.stop - steps.start
     density = lanes.log_density(steps).reshape(n_steps, n_states, n_lanes)
@@ -120,13 +153,10 @@ def run_filter(lanes: Lanes, steps: slice, current: FloatArray) -> tuple[FloatAr
         settled, density = density, np.empty((n_steps, n_states + len(lanes.memory.node), n_lanes))
         density[:, :n_states] = settled
         remember_lanes(lanes.memory, steps.start, n_states, density)
-    scale, total = np.empty((2, n_steps, n_lanes))
-    filtered = np.empty((n_steps, *current.shape))
+    scale = np.empty((n_steps, n_lanes))
     relate_lanes(density, MIN_LOG_DENSITY, scale)
     exponentials(density)
-    if not filter_lanes(lanes.chains, density, lanes.starts[steps], current, filtered, total) > MIN_TOTAL:
-        raise Underflow
-    return filtered, total, scale
+    return density, scale
 
 
 def by_step(table: FloatArray) -> FloatArray:

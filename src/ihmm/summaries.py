@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ihmm import _html
+from ihmm._numbers import three_digits
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.clock import Clock
 from ihmm.durations import Duration, Omega
@@ -70,7 +71,7 @@ class Summary:
         (draws,): number of states visited.
     initial, transitions
         Posterior means of π_0, (n_states,), and of the transition matrix, (n_states, n_states), without unseen states.
-        If the model has durations: who follows whom.
+        If the model has durations: probabilities of the next state.
     dwell
         (draws, n_states): expected dwell time in steps, 1/(1 − π_kk), or the mean of the duration law.
     parameters
@@ -296,5 +297,5 @@ def _label_transitions(draw: Draw, found: Match, present: IntArray, n_labels: in
 def _interval(values: FloatArray) -> str:
     """'1.2 [1.1, 1.31]', or several of these for a vector."""
     quantiles = np.nanquantile(values, QUANTILES, axis=0).reshape(3, -1).T
-    cells = [f"{m:.3g} [{low:.3g}, {high:.3g}]" for m, low, high in quantiles]
+    cells = ["{} [{}, {}]".format(*map(three_digits, three)) for three in quantiles]
     return ", ".join(cells).replace("-", "−")

@@ -383,7 +383,12 @@ def lane_cases(rng, starts):
         side_by_side.filter_lanes(chains, np.exp(log_density), starts, current, filtered, total)
         side_by_side.add_smoothed_lanes(chains, filtered, total, continues, label, current, given_all)
         side_by_side.add_filtered_lanes(chains.state, filtered, total, label, causal)
+        predicted, others = np.empty_like(filtered), np.empty((20, 3))
+        side_by_side.predict_each_step(chains, filtered, starts, current, predicted)
+        following, density = np.ones_like(current), np.exp(log_density)
+        side_by_side.leave_one_out_lanes(chains, predicted, density, continues, following, others)
         found |= {f"{name} total": total, f"{name} causal": causal, f"{name} given all": given_all}
+        found |= {f"{name} predicted": predicted, f"{name} given others": others}
     return {f"lanes {name}": value for name, value in found.items()} | long_cases(
         rng, starts, initial[:, 0], rows[..., 0]
     )

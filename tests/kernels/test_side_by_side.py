@@ -75,3 +75,16 @@ def test_probabilities_of_labels_are_sums_over_chains_and_states(monkeypatch, ca
     found = np.zeros((N_STEPS, 3))
     (lanes.add_filtered if causal else lanes.add_smoothed)(together(), found)
     np.testing.assert_allclose(found, expected, atol=1e-13)
+
+
+@BLOCKS
+def test_each_step_given_all_others_is_the_likelihood_with_it_over_that_without_it(monkeypatch, block_steps):
+    monkeypatch.setattr(lanes, "BLOCK_CELLS", 0)
+    monkeypatch.setattr(lanes, "MIN_BLOCK", block_steps)
+    found = lanes.log_leave_one_out(together())
+    for lane, (chain, table) in enumerate(zip(*chains_and_densities(), strict=True)):
+        whole = alone(chain, table, causal=True)[1].sum()
+        for t in range(N_STEPS):
+            without = table.copy()
+            without[:, t] = 0.0
+            np.testing.assert_allclose(found[t, lane], whole - alone(chain, without, causal=True)[1].sum(), rtol=1e-11)

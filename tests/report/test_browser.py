@@ -7,6 +7,7 @@ import pytest
 
 import browser
 from ihmm import report
+from ihmm.report._series import date_axis
 from report_cases import KINDS, MEANS, NASTY, RNG, Y, draw_some
 
 
@@ -207,3 +208,26 @@ def test_tables_and_the_series_are_saved_as_csv_and_figures_as_svg(several, wind
     assert len(states) == len(transitions) == 1 + several.summary().n_states
     assert states[1].split(",")[0] == "0"
     assert_no_errors(window)
+
+
+@pytest.mark.slow
+def test_the_axis_has_dates_if_they_are_known(window, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2019-01-01", periods=len(Y))
+    posterior = draw_some(y=pandas.Series(Y, index=days))
+    window.open(report.write(posterior, tmp_path / "page.html"))
+    end = window.evaluate(f"{model('time')}.end")
+    assert abs(end - days[-1].timestamp() * 1000) < 86_400_000
+    assert_no_errors(window)
+
+
+def test_dates_that_are_far_from_evenly_spaced_are_not_on_the_axis():
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2019-01-01", periods=len(Y))
+    late = days.where(np.arange(len(Y)) < 60, days + pandas.Timedelta("100D"))
+    with pytest.warns(UserWarning, match="irregular"):
+        assert date_axis(draw_some(y=pandas.Series(Y, index=late))) is None
+    with pytest.warns(UserWarning, match="irregular"):
+        weekdays = draw_some(y=pandas.Series(Y, index=pandas.bdate_range("2019-01-01", periods=len(Y))))
+    assert date_axis(weekdays) is not None
+    assert date_axis(draw_some(y=pandas.Series(Y, index=days))) == (days[0].timestamp() * 1000, 86_400_000.0)

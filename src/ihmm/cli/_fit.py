@@ -189,7 +189,7 @@ def fit(
         for note in table.notes:
             click.echo(f"Note: {note}", err=True)
         if not quiet and sys.stderr.isatty():
-            click.echo(f"Looking at the data of {count_rows(len(table.values))} …", err=True)
+            click.echo(f"Pilot fit of {count_rows(len(table.values))} …", err=True)
         choice = options.make_choice(table, cores, progress=not quiet)
         model = choice.model
         options.make_sampler().check(model, model.observe(table.series))
@@ -256,7 +256,7 @@ def _new_folder(out: Path | None, file: str) -> Path:
 
 
 def _description(options: FitOptions, table: "Table", model: "Model", run: Path) -> str:
-    draws = "enough" if options.draws == "auto" else options.draws
+    draws = "up to 4000" if options.draws == "auto" else options.draws
     series = f" in {len(table.series)} series" if len(table.series) > 1 else ""
     every = f", one every {table.clock.text(1)}" if table.clock is not None else ""
     return (

@@ -248,6 +248,64 @@ def go_back_lanes(chains, filtered, ratio, future, current):
 
 
 @jit
+def predict_each_step(chains, filtered, starts, current, predicted):
+    """p(node_t = i | y_1 … y_{t−1}) in `predicted` (T, nodes, lane).
+
+    `filtered` is p(node_t = i | y_1 … y_t), and `current` that of the step before the first.
+    """
+    leaving = np.empty(chains.initial.shape)
+    for t in range(len(filtered)):
+        if starts[t]:
+            for i in range(predicted.shape[1]):
+                for d in range(leaving.shape[1]):
+                    predicted[t, i, d] = 0.0
+            for k in range(len(chains.start)):
+                for d in range(leaving.shape[1]):
+                    predicted[t, chains.start[k], d] += chains.initial[k, d]
+        else:
+            advance_lanes(chains, filtered[t - 1] if t > 0 else current, leaving, predicted[t])
+
+
+@jit
+def leave_one_out_lanes(chains, predicted, density, continues, following, out):
+    """log p(y_t | all other y), up to the logarithms of the factors of the densities, in `out` (T, lane).
+
+    `predicted` and `continues` are as above, `density` is (T, columns, lane). `following` (nodes, lane) is
+    p(y_u, y_{u+1}, … | node_u) up to a factor, of the step u after the last, and in the end that of the first. Returns
+    the smallest probability that a ratio was made of.
+    """
+    n_steps, n_nodes, n_lanes = predicted.shape
+    ones, after, future = np.ones((n_nodes, n_lanes)), np.ones((n_nodes, n_lanes)), np.empty(chains.initial.shape)
+    with_y, without_y, top = np.empty(n_lanes), np.empty(n_lanes), np.empty(n_lanes)
+    smallest = math.inf
+    for t in range(n_steps - 1, -1, -1):
+        if continues[t]:
+            go_back_lanes(chains, ones, following, future, after)  # p(y_{t+1}, … | node_t)
+        else:
+            for i in range(n_nodes):
+                for d in range(n_lanes):
+                    after[i, d] = 1.0
+        for d in range(n_lanes):
+            with_y[d], without_y[d], top[d] = 0.0, 0.0, 0.0
+        for i in range(n_nodes):
+            c = chains.column[i]
+            for d in range(n_lanes):
+                weight = predicted[t, i, d] * after[i, d]
+                without_y[d] += weight
+                with_y[d] += weight * density[t, c, d]
+                following[i, d] = density[t, c, d] * after[i, d]
+                top[d] = max(top[d], following[i, d])
+        for d in range(n_lanes):
+            smallest = min(smallest, with_y[d], without_y[d])
+            out[t, d] = math.log(with_y[d] / without_y[d])
+            top[d] = 1.0 / top[d]
+        for i in range(n_nodes):
+            for d in range(n_lanes):
+                following[i, d] *= top[d]
+    return smallest
+
+
+@jit
 def add_filtered_lanes(state, filtered, scale, label, total):
     """Add the filtered probabilities of the nodes, (T, nodes, lane), to those of their labels, `total` (T, labels).
 

@@ -1,4 +1,4 @@
-"""A quick first look at a recording: which structure of the model fits it, and a path to start from.
+"""The pilot fit: which structure of the model fits a recording, and a path to start from.
 
 Maximum likelihood, not a posterior: the exact sampler has the last word about everything but the structure.
 """

@@ -38,8 +38,8 @@ DEPENDENCE = (
     10.0  # nats by which the state before predicts the next one more than by chance, unless levels are far apart
 )
 SMOOTH = 0.9  # sum of the coefficients from which a series is smooth: levels in it are a matter of the eye
-PLAIN_TO_SEE = (
-    "{} levels are plain to see: far apart, visited again and again, with hardly a value in between. Values on a level "
+STANDING_OUT = (
+    "{} levels stand out: far apart, visited again and again, with hardly a value in between. Values on a level "
     "follow each other smoothly, which is no reason for further levels, so their number is taken as given."
 )
 TREND = (
@@ -47,7 +47,7 @@ TREND = (
     "for levels around the trend, subtract it first, with scipy.signal.detrend or a running median, for example."
 )
 CORRELATED = "The noise of the columns is correlated, which is taken into account."
-NUMBER_GIVEN = "The number of levels, {}, is that of the quick first fit."
+NUMBER_GIVEN = "The number of levels, {}, is that of the pilot fit."
 WEAK = 0.5  # sum of the coefficients below which memory matters less than correlated noise
 FAR = 3.0  # standard deviations between levels whose order does not matter
 
@@ -102,7 +102,7 @@ class Pilot:
 
 
 def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
-    """Look at real values, (T, D), NaN where missing; `offsets` has the first step of every sequence and the total."""
+    """Fit real values, (T, D), NaN where missing; `offsets` has the first step of every sequence and the total."""
     values = np.asarray(values, np.float64)
     centre = np.nanmean(values, axis=0)
     unit = np.nanstd(values, axis=0)
@@ -134,7 +134,7 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     elif switches and plain is None:
         return _autoregressive(whole, unit, dynamics.order, [_switch(dynamics, gain)])
     if fit is plain:
-        reasons = [PLAIN_TO_SEE.format(fit.n_states)]
+        reasons = [STANDING_OUT.format(fit.n_states)]
     elif (fit.n_states == 1 and hum) or (fit.n_states > 1 and _has_trend(part, best)):
         fit, reasons = _one_level(part), [TREND]
     else:

@@ -50,7 +50,7 @@ def search(series: Series, rng: np.random.Generator, structures: Sequence[Struct
 
 
 def plateaus(series: Series, rng: np.random.Generator) -> Fit | None:
-    """Levels that are plain to see, if there are any: far apart, visited again and again, with hardly a value between.
+    """Levels that stand out, if there are any: far apart, visited again and again, with hardly a value between.
 
     Smooth series have them, where a long memory of the noise explains each value better than levels in white noise do.
     """

@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from ihmm import _pictures
+from ihmm._pictures import LABEL, LEAST_LABELLED
 from ihmm._plot_data import GREY, colours, column_names
 from ihmm.plots._axes import HEAT, WIDTH, add_legend, make_axes, text_colour
 from ihmm.plots._series import step_range
@@ -70,14 +71,16 @@ def transition_density(posterior: Posterior, ax: Axes | None = None, *, column: 
 def transition_graph(posterior: Posterior, ax: Axes | None = None) -> Axes:
     """States as circles, as large as their share of the time; arrows as wide as their share of the exits.
 
-    Arrows are labelled with rates per second, or per step if the time between steps is not known. Transitions of less
-    than 2 % of the exits from a state are left out.
+    Arrows are labelled with rates per second, min, h or d, or per step if the time between steps is not known.
+    Transitions of less than 2 % of the exits from a state are left out; with more than three states, those of less than
+    10 % have no label.
     """
     found, ax = posterior.summary(), make_axes(ax, WIDTH / 2 + 0.4, WIDTH / 2 + 0.2)
     n = found.n_states
     angle = np.pi * (1 - 2 * np.arange(n) / n)
     place = np.column_stack([np.cos(angle), np.sin(angle)]) if n > 1 else np.zeros((1, 2))
     radius = 0.1 + 0.22 * np.sqrt(found.shares)
+    steps, per = _pictures.rate_unit(posterior)
     paper = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 1.0}
     for source, target, share, rate in _pictures.edges(posterior):
         arrow = FancyArrowPatch(
@@ -102,8 +105,11 @@ def transition_graph(posterior: Posterior, ax: Axes | None = None) -> Axes:
             tuple(place[target] + (radius[target] + 0.02) * bent[1]),
         )
         ax.add_patch(arrow)
-        middle = place[source] + 0.5 * ends + 0.11 * np.hypot(*ends) * normal
-        text = f"{float(f'{rate / posterior.clock.duration(1.0):.2g}'):g}"
+        # a point of the curve nearer to its source: curves to opposite states cross in the middle
+        middle = place[source] + LABEL * ends + 0.44 * LABEL * (1 - LABEL) * np.hypot(*ends) * normal
+        text = _pictures.two_digits(rate * steps)
+        if share < LEAST_LABELLED and n > 3:
+            continue
         ax.text(middle[0], middle[1], text, ha="center", va="center", fontsize="small", color=text_colour(), bbox=paper)
     labels = posterior.summary().labels
     for k in range(n):
@@ -111,7 +117,7 @@ def transition_graph(posterior: Posterior, ax: Axes | None = None) -> Axes:
         below, colour = (0.0, "white") if len(labels[k]) <= 3 else (radius[k] + 0.12, text_colour())
         at = place[k, 0], place[k, 1] - below
         ax.text(*at, labels[k], ha="center", va="center", color=colour, fontweight="bold", zorder=3)
-    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", title=f"rates per {posterior.clock.unit}")
+    ax.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", title=f"rates per {per}")
     ax.title.set_fontsize("small")
     ax.axis("off")
     return ax

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ihmm import _pictures
-from ihmm._plot_data import GREY, PALETTE, colours, mix
+from ihmm._plot_data import GREY, PALETTE, colours, column_names, mix
 from ihmm._typing import Array
 from ihmm.labels import order_by_use
 from ihmm.plots._axes import OPEN, WIDTH, integer_ticks, make_figure, text_colour
@@ -38,12 +38,15 @@ def predictive_check(posterior: Posterior, axes: Iterable[Axes] | None = None, *
         else:
             ax.fill_between(x * _unit(posterior, x)[0], low, high, color=SIMULATED, linewidth=0)
             ax.plot(x * _unit(posterior, x)[0], data, color=text_colour(), linewidth=1)
-    left.set(xlabel="observation", ylabel="density", ylim=(0, None))
+    left.set(xlabel=column_names(posterior)[column or 0], ylabel="density", ylim=(0, None))
     middle.set(xlabel=f"lag ({_unit(posterior, found.autocorrelation.x)[1]})", ylabel="autocorrelation")
-    right.set(xlabel=f"dwell time ({_unit(posterior, found.dwell.x)[1]})", ylabel="P(visit lasts as long)")
+    right.set(xlabel=f"dwell time n ({_unit(posterior, found.dwell.x)[1]})", ylabel="P(dwell time ≥ n)")
     right.set_xscale("log")
     handles = [Line2D([], [], color=text_colour(), label="data"), Patch(color=SIMULATED, label="simulated, 95 %")]
-    left.legend(handles=handles, frameon=False, fontsize="small", loc="best")
+    left.legend(
+        handles=handles, frameon=False, fontsize="small", ncols=2, columnspacing=1.0, loc="lower left",
+        bbox_to_anchor=(0, 1.0), borderaxespad=0.3,
+    )  # fmt: skip
     return np.array(panels)
 
 

@@ -4,11 +4,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ihmm._plot_data import LONGEST, PALETTE, WRITTEN, at_least, colours, law_at_least, runs
-from ihmm.plots._axes import WIDTH, add_legend, integer_ticks, make_axes
+from ihmm._typing import Array
+from ihmm.plots._axes import WIDTH, add_legend, integer_ticks, make_axes, split_rows
 from ihmm.posterior import Posterior
 
 POINTS = 200  # of the line of a fitted law
-
+PANELS = 6  # at most, one per state
 LOG_BINS = 40  # of a histogram of dwell times
 
 
@@ -51,34 +52,47 @@ def dwell_times(posterior: Posterior, ax: Axes | None = None) -> Axes:
         ax.plot(factor * points, law, color=colour, linewidth=0.6, linestyle=(0, (6, 2)))
         ax.fill_between(factor * points, low, high, color=colour, alpha=0.15, linewidth=0)
     ax.set_yscale("log")
-    ax.set(xlabel=f"n ({unit})", ylabel="P(dwell time ≥ n)", xlim=(factor, factor * longest), ylim=(LONGEST, 1.2))
+    ax.set(
+        xlabel=f"dwell time n ({unit})",
+        ylabel="P(dwell time ≥ n)",
+        xlim=(factor, factor * longest),
+        ylim=(LONGEST, 1.2),
+    )
     if unit == "steps":
         ax.xaxis.set_major_locator(integer_ticks())
     medians = [f"{name}: {factor * np.median(own):.3g}" for name, own in zip(found.labels, every, strict=True)]
-    add_legend(ax, medians, colours(found.n_states), title="state: median")
+    add_legend(ax, medians, colours(found.n_states), title=f"state: median ({unit})")
     return ax
 
 
-def dwell_histogram(posterior: Posterior, ax: Axes | None = None) -> Axes:
+def dwell_histogram(posterior: Posterior, ax: Axes | None = None) -> Axes | Array:
     """Histogram of the logarithm of the dwell times of each state, pooled over draws, with the fitted law.
 
-    An exponential law has a peak at its mean. The height is the square root of the share of the visits, so that the
-    scatter is the same everywhere. Lines are the fitted laws, with 95 % bands. Visits cut off by the end of a sequence
-    count with the length they have.
+    Each state has a panel; of more than six states, those with the largest numbers are left out. An array of Axes is
+    returned if there are several.
+
+    An exponential law has a peak at its mean. The height is the square root of the share of the visits per unit of the
+    logarithm, so that the scatter is the same everywhere. Lines are the fitted laws, with 95 % bands. Visits cut off by
+    the end of a sequence count with the length they have.
     """
-    ax = make_axes(ax)
-    found, every = posterior.summary(), runs(posterior)
+    found, every = posterior.summary(), runs(posterior)[:PANELS]
+    ax = make_axes(ax, height=2.8 if len(every) == 1 else 0.8 + 1.1 * len(every))
+    panels = split_rows(ax, [1.0] * len(every))
     longest = max(int(own.max()) for own in every)
     factor, unit = posterior.clock.scale(float(np.median(np.concatenate(every))))
     edges = np.unique(np.geomspace(1, longest + 1, LOG_BINS).round().astype(np.int64))
     widths = np.diff(np.log(edges))
     middle = factor * np.sqrt(edges[1:] * edges[:-1])
-    for k, (own, colour) in enumerate(zip(every, colours(found.n_states), strict=True)):
+    hues = colours(found.n_states)[: len(every)]
+    for k, (panel, own, colour) in enumerate(zip(panels, every, hues, strict=True)):
         share = np.histogram(own, edges)[0] / len(own) / widths
-        ax.stairs(np.sqrt(share), factor * edges, color=colour, fill=True, alpha=0.25)
+        panel.stairs(np.sqrt(share), factor * edges, color=colour, fill=True, alpha=0.25)
         law, low, high = np.sqrt(np.maximum(-np.diff(law_at_least(posterior, k, edges), axis=1), 0) / widths)
-        ax.plot(middle, law, color=colour, linewidth=1.4)
-        ax.fill_between(middle, np.minimum(low, high), np.maximum(low, high), color=colour, alpha=0.2, linewidth=0)
-    ax.set(xlabel=f"dwell time ({unit})", ylabel="√ share of visits per log unit", xscale="log", ylim=(0, None))
-    add_legend(ax, found.labels, colours(found.n_states))
-    return ax
+        panel.plot(middle, law, color=colour, linewidth=1.4)
+        panel.fill_between(middle, np.minimum(low, high), np.maximum(low, high), color=colour, alpha=0.2, linewidth=0)
+        panel.set(xscale="log", ylim=(0, None))
+        panel.tick_params(labelbottom=panel is panels[-1])
+        panel.set_ylabel("√ share of visits", fontsize="small" if len(panels) > 1 else None)
+    panels[-1].set_xlabel(f"dwell time ({unit})")
+    add_legend(ax, found.labels[: len(every)], hues)
+    return ax if len(panels) == 1 else np.array(panels)

@@ -30,6 +30,7 @@ def traces(
         _draw_trace(ax, posterior, name)
         if axes is None:
             ax.label_outer()
+    panels[0].figure.align_ylabels(panels)
     if len(posterior.draws) > 1:
         chains = [f"chain {draws.chain}" for draws in posterior.draws]
         add_legend(panels[0], chains, _chain_colours(len(chains)), title=None)

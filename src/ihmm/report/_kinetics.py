@@ -8,10 +8,12 @@ from bokeh.models import ColumnDataSource, DataRange1d, Range1d
 from bokeh.plotting import figure
 
 from ihmm import _pictures
+from ihmm._pictures import LABEL, LEAST_LABELLED
 from ihmm._plot_data import PALETTE, alphabet, colours
 from ihmm._typing import FloatArray
 from ihmm.posterior import Posterior
 from ihmm.report._bokeh import (
+    MAX_LABEL,
     FigureItem,
     add_hover,
     add_legend,
@@ -43,7 +45,8 @@ def transition_density(posterior: Posterior, names: Sequence[str]) -> list[Figur
     for level in np.unique(_pictures.idealised(posterior, y)[0]):
         plot.hspan([level], line_dash="dotted", line_width=1, name="faint")
         plot.vspan([level], line_dash="dotted", line_width=1, name="faint")
-    set_axis_labels(plot, f"{names[0]} before", f"{names[0]} after")
+    what = f"{names[0]} " if len(names[0]) < MAX_LABEL - len("before") else ""
+    set_axis_labels(plot, f"{what}before", f"{what}after")
     heading = "Transition density: level before and after each change"
     label = "where changes of level begin and end; dotted lines mark the levels"
     return [figure_item(plot, "transition_density", heading, label)]
@@ -60,17 +63,20 @@ def transition_graph(posterior: Posterior) -> list[FigureItem]:
     plot = empty_figure(HEIGHT + 40, x_range=DataRange1d(), y_range=DataRange1d(), match_aspect=True)
     plot.axis.visible = plot.grid.visible = False
     plot.scatter([-1.4, 1.4], [-1.4, 1.4], size=0, line_color=None, fill_color=None)  # margins
-    hues = colours(n)
+    hues, (steps, per) = colours(n), _pictures.rate_unit(posterior)
     for source, target, share, rate in _pictures.edges(posterior):
         begin, end, bend = _curve(place[source], place[target], radius[source], radius[target])
         along = np.linspace(0, 1, 25)[:, None]
         curve = (1 - along) ** 2 * begin + 2 * along * (1 - along) * bend + along**2 * end
         plot.line(curve[:, 0], curve[:, 1], line_color=hues[source], line_width=1 + 3 * share)
         plot.patch(*_head(end, end - bend), fill_color=hues[source], line_color=hues[source])
-        middle = 0.25 * begin + 0.5 * bend + 0.25 * end
-        outward = middle - 0.5 * (place[source] + place[target])
+        if share < LEAST_LABELLED and n > 3:
+            continue
+        # a point of the curve nearer to its source, where fewer curves cross, and a little beside it
+        middle = (1 - LABEL) ** 2 * begin + 2 * LABEL * (1 - LABEL) * bend + LABEL**2 * end
+        outward = bend - 0.5 * (begin + end)
         middle = middle + 0.09 * outward / np.hypot(*outward)
-        text = f"{float(f'{rate / posterior.clock.duration(1.0):.2g}'):g}"
+        text = _pictures.two_digits(rate * steps)
         plot.text(*([x] for x in middle), [text], name="ink", text_align="center", text_baseline="middle",
                   text_font_size="12px")  # fmt: skip
     source = ColumnDataSource({
@@ -85,7 +91,7 @@ def transition_graph(posterior: Posterior) -> list[FigureItem]:
     below = place[~inside, 1] - radius[~inside] - 0.12
     plot.text(place[~inside, 0], below, names[~inside].tolist(), name="ink", **style)
     add_hover(plot, nodes, [("state", "@state"), ("share", "@share")])
-    heading = f"Transitions between states: rates per {posterior.clock.unit}"
+    heading = f"Transitions between states: rates per {per}"
     label = "graph of the states; the transition probabilities are in the table below"
     return [figure_item(plot, "transition_graph", heading, label)]
 
@@ -149,7 +155,7 @@ def predictive_checks(posterior: Posterior, names: Sequence[str]) -> list[Figure
     set_axis_labels(related, f"lag ({unit})", "autocorrelation")
     factor, unit = posterior.clock.scale(float(found.dwell.x.max()))
     dwell = _bands(found.dwell, factor, x_axis_type="log")
-    set_axis_labels(dwell, f"dwell time ({unit})", "P(visit lasts as long)")
+    set_axis_labels(dwell, f"dwell time n ({unit})", "P(dwell time ≥ n)")
     add_legend(marginal, [("data", [marginal.renderers[1]]), ("simulated, 95 %", [marginal.renderers[0]])])
     label = "data against the range of 95 % of the series simulated from the draws"
     return [

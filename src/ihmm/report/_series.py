@@ -14,6 +14,7 @@ from bokeh.models import (
     BasicTickFormatter,
     BoxZoomTool,
     ColumnDataSource,
+    DatetimeAxis,
     LinearAxis,
     PanTool,
     PlainText,
@@ -37,6 +38,7 @@ MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex"
 SIDES = ("left", "right", "bottom", "top")
 STEPS = "@first{0} to @last{0}"
 HEIGHTS = {"one": 300, "several": 150, "strip": 96}
+MAX_UNEVEN = 0.02  # of the whole time: dates that are less evenly spaced have no place on an axis of steps
 
 
 class Series(NamedTuple):
@@ -64,6 +66,7 @@ def series(posterior: Posterior, names: Sequence[str]) -> Series:
     missing = [gaps(np.isnan(values[:, c]), size) for c, size in enumerate(sizes)]
     block, probabilities = block_means(summary.probabilities, MAX_PROBABILITIES // summary.n_states)
     factor, unit = posterior.clock.scale(float(posterior.lengths.max()))
+    axis = date_axis(posterior)
     data = {
         "offsets": encode(posterior.data.offsets.astype(np.int32)),
         "columns": [
@@ -87,10 +90,11 @@ def series(posterior: Posterior, names: Sequence[str]) -> Series:
         "levels": None if symbols else [_levels(posterior, values[:, c]) for c in range(len(shown))],
         "names": shown,
         "tick": factor,  # time from one step to the next
+        "axis": axis or (0.0, factor),  # where the first step is on the axis of time, and how far the next one is
     }
     label = f"{', '.join(shown)} over {len(values)} steps, coloured by state, above the probability of each state"
     return Series(
-        figure=json_item(_layout(values[:, : len(shown)], shown, letters(posterior), unit)),
+        figure=json_item(_layout(values[:, : len(shown)], shown, letters(posterior), _time_axis(unit, axis))),
         data=data,
         lengths=posterior.lengths.tolist(),
         block=max(sizes),
@@ -109,13 +113,36 @@ def _levels(posterior: Posterior, values: FloatArray) -> list[float | None]:
     return [None if np.isnan(x) else float(x) for x in found]
 
 
+def date_axis(posterior: Posterior) -> tuple[float, float] | None:
+    """Date of the first step and time to the next, in milliseconds; None if there are no dates, or uneven ones."""
+    dates = posterior.clock.dates()
+    if dates is None or len(posterior.lengths) > 1 or len(dates) == 1:
+        return None
+    milliseconds = (dates - np.datetime64(0, "s")) / np.timedelta64(1, "ms")
+    even = np.linspace(milliseconds[0], milliseconds[-1], len(dates))
+    if np.abs(milliseconds - even).max() > MAX_UNEVEN * np.ptp(even):
+        return None
+    return float(even[0]), float(even[1] - even[0])
+
+
+def _time_axis(unit: str, dates: tuple[float, float] | None) -> LinearAxis | None:
+    """An axis of dates or of the time since the start; None if steps are counted."""
+    style = {"x_range_name": "time", "minor_tick_line_color": None, "axis_label_text_font_style": "normal"}
+    if dates is not None:
+        return DatetimeAxis(**style)
+    return LinearAxis(axis_label=PlainText(text=f"time since the start ({unit})"), **style) if unit != "steps" else None
+
+
 # Empty figures; the script finds their data sources by name
 
 
-def _layout(values: FloatArray, names: Sequence[str], symbols: list[str], unit: str) -> Any:
+def _layout(values: FloatArray, names: Sequence[str], symbols: list[str], time: LinearAxis | None) -> Any:
     x = Range1d(-0.5, len(values) - 0.5, bounds=(-0.5, len(values) - 0.5), name="x")
     panels = [_panel(c, name, values[:, c], x, symbols, len(names)) for c, name in enumerate(names)]
-    return column([*panels, _strip(x, unit)], sizing_mode="stretch_width", spacing=2)
+    if time is not None:
+        for panel in panels:  # their ticks and grids are at round numbers of steps
+            panel.xaxis.ticker, panel.xgrid.visible = [], False
+    return column([*panels, _strip(x, time)], sizing_mode="stretch_width", spacing=2)
 
 
 def _panel(c: int, name: str, values: FloatArray, x: Range1d, symbols: list[str], n_panels: int) -> figure:
@@ -141,16 +168,14 @@ def _panel(c: int, name: str, values: FloatArray, x: Range1d, symbols: list[str]
     return panel
 
 
-def _strip(x: Range1d, unit: str) -> figure:
+def _strip(x: Range1d, time: LinearAxis | None) -> figure:
     strip = _zoomable(HEIGHTS["strip"], x, Range1d(0, 1), toolbar=None)
     strip.yaxis.ticker = [0, 1]
     set_axis_labels(strip, "step", "P(state)")
-    if unit != "steps":
+    if time is not None:
         strip.xaxis.visible = False
         strip.extra_x_ranges = {"time": Range1d(0, 1, name="time")}
-        label = PlainText(text=f"time since the start ({unit})")
-        style = {"minor_tick_line_color": None, "axis_label_text_font_style": "normal"}
-        strip.add_layout(LinearAxis(x_range_name="time", axis_label=label, **style), "below")
+        strip.add_layout(time, "below")
     source = _empty("strip", *SIDES, "state", "colour", "percent", "first", "last")
     areas = strip.quad(*SIDES, source=source, fill_color="colour", line_color="colour", line_width=0.5)
     strip.vspan("x", source=_empty("borders-strip", "x"), line_dash="dotted", line_width=1, name="faint")

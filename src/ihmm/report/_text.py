@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ihmm._numbers import three_digits
 from ihmm._plot_data import colours, column_names, letters
 from ihmm._typing import FloatArray
 from ihmm.diagnostics import Check
@@ -54,11 +55,13 @@ def levels(posterior: Posterior) -> LevelTable:
     header = ["share", "support", *mean_of, f"dwell ({unit})", "kinetic states"]
     rows = []
     for j in range(found.n_levels):
-        mean = [number(float(found.centers[j]))] if found.centers is not None else []
+        mean = [three_digits(float(found.centers[j]))] if found.centers is not None else []
         names = posterior.summary().labels
         kinetic = ", ".join(f"{names[k]} ({clock.text(float(found.state_dwell[k]))})" for k in found.states_of(j))
         share, support = f"{found.shares[j]:.1%}", f"{found.support[j]:.0%}"
-        rows.append(Level(found.labels[j], [share, support, *mean, number(factor * float(found.dwell[j])), kinetic]))
+        rows.append(
+            Level(found.labels[j], [share, support, *mean, three_digits(factor * float(found.dwell[j])), kinetic])
+        )
     return LevelTable(header, rows)
 
 
@@ -77,7 +80,8 @@ def facts(posterior: Posterior) -> dict[str, str]:
     facts = {"steps": _count(len(values))}
     if len(lengths) > 1:
         shortest, longest = _count(lengths.min()), _count(lengths.max())
-        facts["sequences"] = f"{_count(len(lengths))} ({shortest} to {longest} steps)"
+        each = f"{shortest} to {longest} steps" if shortest != longest else f"{longest} steps each"
+        facts["sequences"] = f"{_count(len(lengths))} ({each})"
     if values.ndim == 2:
         facts["columns"] = str(values.shape[1])
     missing = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
@@ -140,14 +144,8 @@ def _parameter(name: str, index: tuple[int, ...], names: Sequence[str], symbols:
 
 
 def _interval(values: FloatArray) -> str:
-    median, low, high = (number(x) for x in np.nanquantile(values, QUANTILES))
+    median, low, high = (three_digits(x) for x in np.nanquantile(values, QUANTILES))
     return f"{median} [{low}, {high}]"
-
-
-def number(x: float) -> str:
-    """Three significant digits; an exponent only for very small and very large numbers."""
-    text = f"{x:.3g}" if abs(x) < 1000 or abs(x) >= 1e6 else f"{float(f'{x:.3g}'):.0f}"
-    return text.replace("-", "−")
 
 
 def transitions(posterior: Posterior) -> list[list[str]]:
@@ -171,9 +169,16 @@ def _rows(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if is_dataclass(value) and not isinstance(value, type):
         yield name, type(value).__name__
         for field in fields(value):
-            yield f"{name}.{field.name}", repr(getattr(value, field.name))
+            yield f"{name}.{field.name}", _value(getattr(value, field.name))
     elif isinstance(value, Mapping):
         for key, part in value.items():
             yield from _rows(f"{name}.{key}", part)
     else:
-        yield name, value if isinstance(value, str) else repr(value)
+        yield name, value if isinstance(value, str) else _value(value)
+
+
+def _value(value: Any) -> str:
+    """Numbers with six digits, in tuples, too; one number alone needs no brackets."""
+    if isinstance(value, tuple):
+        return ", ".join(map(_value, value))
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)

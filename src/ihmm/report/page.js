@@ -80,7 +80,8 @@
       model(`borders-${c}`).data = borders(first, last);
     });
     model("strip").data = stacked(first, last, pixels);
-    model("time")?.setv({start: x.start * data.tick, end: x.end * data.tick});
+    const [zero, apart] = data.axis;
+    model("time")?.setv({start: zero + x.start * apart, end: zero + x.end * apart});
     model("borders-strip").data = borders(first, last);
   }
 

@@ -34,6 +34,7 @@ class RunSettings:
     save_warmup: bool
     order_by: str = "use"
     names: tuple[tuple[int, str], ...] = ()
+    resolution: float | tuple[float, ...] | None = None
 
     @property
     def n_sweeps(self) -> int:

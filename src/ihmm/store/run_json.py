@@ -81,6 +81,11 @@ def _are_names(value: Any) -> bool:
     return all(isinstance(pair, list) and [type(x) for x in pair] == [int, str] for pair in value)
 
 
+def _is_resolution(value: Any) -> bool:
+    values = value if isinstance(value, list) else [value]
+    return value is None or all(type(x) in (int, float) and x > 0 for x in values)
+
+
 Fields = dict[str, tuple[Callable[[Any], bool], str]]
 HEADER: Fields = {
     "format": (lambda value: isinstance(value, str), "a string"),
@@ -101,6 +106,7 @@ SETTINGS: Fields = {
     "save_warmup": (lambda value: isinstance(value, bool), "true or false"),
     "order_by": (lambda value: value in (None, "use", "mean"), '"use" or "mean"'),
     "names": (_are_names, "pairs of a number and a name"),
+    "resolution": (_is_resolution, "positive numbers"),
     "sizes": (_are_sizes, "numbers of draws"),
 }
 
@@ -128,6 +134,7 @@ def settings_of(folder: Path, written: dict[str, Any], model: Model | None) -> R
             **{name: written[name] for name in ("seed", "draws", "tune", "thin", "chains", "init", "save_warmup")},
             order_by=written.get("order_by", "use"),
             names=tuple((k, name) for k, name in written.get("names", ())),
+            resolution=decode(written.get("resolution")),
         )
     except (KeyError, TypeError, RecursionError) as error:
         raise _damaged(folder, error) from error
