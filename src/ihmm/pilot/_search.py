@@ -13,6 +13,7 @@ QUICK, CAREFUL = 8, 30  # iterations
 SEPARATION = 1.5  # standard deviations of the noise by which levels differ at least
 MARGIN = 3.0  # nats that a state, or a structure, has to gain beyond the penalty
 LASTING, LASTING_WEIGHT = 8, 2.6  # steps from which a state lasts: twice the spread then counts as 1.5 deviations
+LONG, LONG_WEIGHT = 40, 3.6  # and from which 1.8 times the spread does
 PASSING, UNEQUAL, PASSING_WEIGHT = 5, 1.5, 0.6  # brief states of unequal spread have to be 2.5 deviations apart
 PLATEAUS, PLAIN, PLAIN_SHARE, PLAIN_VISITS, MAX_BETWEEN = 4, 4.5, 0.05, 3.5, 0.08  # see `plateaus`
 VISITS, STEPS = 2.5, 25  # a state has this many visits or this many steps, or
@@ -192,7 +193,7 @@ def nearness(series: Series, fit: Fit) -> FloatArray:
         for b in range(a):
             mean = 0.5 * (spread[a] ** 2 + spread[b] ** 2)
             shorter = min(visit[a], visit[b])
-            weight = LASTING_WEIGHT if shorter >= LASTING else 1.0
+            weight = LONG_WEIGHT if shorter >= LONG else LASTING_WEIGHT if shorter >= LASTING else 1.0
             square = (fit.level[a] - fit.level[b]) ** 2 / mean + 4 * weight * np.log(mean / (spread[a] * spread[b]))
             unequal = np.max(np.abs(np.log(spread[a] / spread[b]))) > np.log(UNEQUAL)
             out[a, b] = np.sqrt(square.sum()) / columns**0.25
