@@ -14,6 +14,7 @@ import pytest
 
 import ihmm
 from ihmm import report
+from ihmm._numbers import three_digits
 from ihmm.report import _text
 from report_cases import KINDS, MODEL, NASTY, PATH, RNG, draw_some, embedded, tables, words
 
@@ -59,12 +60,12 @@ def test_the_table_of_states_agrees_with_the_summary(kind, request):
         assert row[0].endswith(f" {k}")
         assert row[1:3] == [f"{expected.share[k]:.1%}", f"{expected.support[k]:.0%}"]
         triples = expected.iloc[k, 2:].to_numpy().reshape(-1, 3)
-        assert row[3:] == ["{} [{}, {}]".format(*map(_text.number, triple)) for triple in triples]
+        assert row[3:] == ["{} [{}, {}]".format(*map(three_digits, triple)) for triple in triples]
 
 
 def test_numbers_have_three_significant_digits_and_few_exponents():
     numbers = [1920.4, 0.5, -0.012345, 1e-7, 123456.0, 2e9, 4.0]
-    assert [_text.number(x) for x in numbers] == ["1920", "0.5", "−0.0123", "1e−07", "123000", "2e+09", "4"]
+    assert [three_digits(x) for x in numbers] == ["1920", "0.5", "−0.0123", "1e−07", "123000", "2e+09", "4"]
 
 
 def test_the_table_of_transitions_agrees_with_the_summary(posterior):
