@@ -15,7 +15,7 @@ from ihmm.emissions import Categorical, Emission, NegativeBinomial
 from ihmm.emissions.choose import choose, guess, level_prior, reason
 from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.model import Model, Prior, model_for
-from ihmm.pilot import MAX_ORDER, Pilot, fit_counts, pilot
+from ihmm.pilot import MAX_ORDER, Pilot, are_measurements, fit_counts, pilot
 from ihmm.priors import FinitePrior, GammaPrior, HDPPrior
 from ihmm.progress import compilation_bar
 from ihmm.samplers import ParticleGibbs, Sampler
@@ -89,7 +89,9 @@ def choose_model(
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     if family == "poisson" and not short:
         counts, path = fit_counts(values, offsets)
-        if counts.overdispersed:
+        if are_measurements(counts, values, path):
+            family = "normal"
+        elif counts.overdispersed:
             size = float(np.exp(np.average(np.log(counts.size), weights=np.bincount(path, minlength=counts.n_states))))
             emission = NegativeBinomial(1.0, 1 / float(np.nanmean(values)), 2.0, 2 / size)
             model = model_for(values, emission, sticky, order, duration, min_dwell)

@@ -218,7 +218,7 @@ def check_overlap(levels: Levels) -> Iterator[Criticism]:
     coarse = Counter(found.n_coarse for found in levels.by_draw).most_common(1)[0][0]
     if levels.n_levels > coarse and np.mean([found.n_coarse < levels.n_levels for found in levels.by_draw]) > 0.5:
         text = f"Levels overlap: there are {coarse} instead of {levels.n_levels} if slightly larger differences"
-        yield Criticism(f"{text} are ignored. Say which do not matter: resolution=….", True)
+        yield Criticism(f"{text} are ignored. Say which do not matter: resolution=….", False, unsettled=True)
 
 
 # Visits

@@ -48,6 +48,7 @@ class Criticism(NamedTuple):
     text: str
     gross: bool  # it typically creates states that do not exist
     setting: str = ""  # that answers it, such as emission="student-t"; empty if there is none
+    unsettled: bool = False  # not the model is in question, but what counts as a level
 
 
 class Evidence(NamedTuple):
@@ -109,12 +110,17 @@ class Check:
     @property
     def reliable(self) -> bool:
         """Whether the chains agree, the model is not contradicted grossly, and most draws have this many levels."""
-        return self.agrees and not self.contradicted and self.n_levels_share >= MIN_SHARE
+        return self.agrees and not self.contradicted and not self.overlapping and self.n_levels_share >= MIN_SHARE
 
     @property
     def contradicted(self) -> bool:
         """Whether the data contradict the model in a way that typically creates states that do not exist."""
         return any(criticism.gross for criticism in self.criticisms)
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether the number of levels depends on which differences between them matter."""
+        return any(criticism.unsettled for criticism in self.criticisms)
 
     def __bool__(self) -> bool:
         return self.reliable
@@ -134,6 +140,8 @@ class Check:
         if self.contradicted:
             agree = "The chains agree, but the" if self.agrees else "The"
             return f"{agree} model does not fit: do not trust the number of levels as it stands."
+        if self.agrees and self.overlapping:
+            return "The chains agree, but levels overlap: their number depends on which differences matter."
         if self.agrees:
             share = f"{self.n_levels_share:.0%} of the draws have {self.n_levels}"
             return f"The chains agree, but the data leave the number of levels open: {share}."

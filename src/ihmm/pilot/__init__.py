@@ -4,6 +4,7 @@ Maximum likelihood, not a posterior: the exact sampler has the last word about e
 """
 
 from ihmm.pilot._counts import CountFit as CountFit
+from ihmm.pilot._counts import are_measurements as are_measurements
 from ihmm.pilot._counts import fit_counts as fit_counts
 from ihmm.pilot._fit import MAX_ORDER as MAX_ORDER
 from ihmm.pilot._pilot import Pilot as Pilot

@@ -15,7 +15,10 @@ MOST = 8  # states
 ITERATIONS = 40
 MARGIN = 3.0  # nats that a state, or overdispersion, has to gain beyond the penalty
 SIZES = np.geomspace(0.2, 500, 40)  # of a negative binomial
+FEWER = 10.0  # nats per state by which fewer overdispersed states may be worse than Poisson ones
+MEASURED, LARGE = 0.4, 5.0  # variance relative to the mean, of large counts, below which they are measurements
 POISSON = 1e9  # a size from which counts are Poisson
+MEDIAN_SQUARE = 0.455  # of a standard normal variable
 CHUNK = 20_000  # steps decoded at a time
 
 
@@ -63,15 +66,26 @@ class CountFit:
 
 
 def fit_counts(values: FloatArray, offsets: IntArray, seed: int = 0) -> tuple[CountFit, IntArray]:
-    """The best fit over numbers of states, Poisson unless negative binomials are clearly better, and its path.
+    """The best fit over numbers of states, and its path: Poisson unless negative binomials are better or fewer.
 
     `values` are counts, (T, 1), NaN where missing; `offsets` has the first step of every sequence and the total.
     """
     whole = Series(np.asarray(values, np.float64), np.asarray(offsets, np.int64))
     part, rng = part_of(whole), np.random.default_rng(seed)
     poisson, negative_binomial = (_best_number(part, rng, overdispersed) for overdispersed in (False, True))
-    fit = negative_binomial if negative_binomial.criterion > poisson.criterion + MARGIN else poisson
+    fewer = max(poisson.n_states - negative_binomial.n_states, 0)
+    better = negative_binomial.criterion > poisson.criterion + MARGIN - (FEWER + MARGIN) * fewer
+    fit = negative_binomial if better else poisson
     return fit, fit.path(whole.y[:, 0], whole.offsets)
+
+
+def are_measurements(fit: CountFit, values: FloatArray, path: IntArray) -> bool:
+    """Whether whole numbers vary less within states than counts do, as rounded measurements may."""
+    known = ~np.isnan(values[:, 0]) & (fit.rate[path] > LARGE)
+    if not known.any():
+        return False
+    away = values[known, 0] - fit.rate[path[known]]
+    return bool(np.median(np.square(away) / fit.rate[path[known]]) < MEASURED * MEDIAN_SQUARE)
 
 
 def _best_number(series: Series, rng: np.random.Generator, overdispersed: bool) -> CountFit:

@@ -30,6 +30,7 @@ FEWER_DYNAMICS = 30.0  # nats in all, if there are fewer states than levels
 FEW_DYNAMICS = 3  # states; more of them must not be more than there would be levels
 ACROSS = 0.25  # nats per value by which the columns predict each other, if nothing else needs to be looked at
 HEAVY = 12.0  # degrees of freedom below which tails are heavy
+TIED = 0.5  # share of values equal to the one before from which nobody would speak of a trend
 WAVES = (0, 2, 5)  # cosines of the trends that are tried
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
 COARSE = 2.5  # standard deviations between the levels around which hum is looked for
@@ -186,7 +187,7 @@ def _levels(part: Series, rng: np.random.Generator) -> tuple[Fit, float, list[fl
 
 def _has_trend(series: Series, best: float) -> bool:
     """Whether one level around a slow trend or a wave is better than the best criterion of levels."""
-    if len(series.offsets) > 2:
+    if len(series.offsets) > 2 or np.mean(np.diff(series.y, axis=0) == 0) > TIED:
         return False
     quiet, periods = without_hum(series, np.zeros_like(series.y))
     found = [(quiet, LINE * len(periods))] if periods else []
