@@ -185,6 +185,13 @@ def test_a_gross_misfit_is_never_reliable():
     assert "ihmm fit --config runs/x/settings.toml --emission levels --order 1" in result.text("runs/x")
 
 
+def test_levels_that_overlap_are_no_fault_of_the_model():
+    result = verdict(criticisms=[Criticism("Levels overlap: there are 2 instead of 3", False, unsettled=True)])
+    assert not result.reliable
+    assert not result.contradicted
+    assert result.verdict.startswith("The chains agree, but levels overlap: their number depends on")
+
+
 def test_a_small_misfit_is_mentioned():
     result = verdict(criticisms=[Criticism("3 % of the variance is an oscillation", False)])
     assert result

@@ -89,6 +89,24 @@ def test_auto_chooses_it_for_overdispersed_counts_only():
         assert ("more variable within states than Poisson" in str(choice)) == (family is NegativeBinomial)
 
 
+def test_few_overdispersed_states_are_preferred_to_many_poisson_ones():
+    """An epidemic: counts that rise and fall between two levels, which Poisson states follow step by step."""
+    rng = np.random.default_rng(3)
+    rate = 3 + 100 * np.exp(-0.5 * ((np.arange(160) % 52 - 26) / 5) ** 2)
+    y = rng.poisson(rate * rng.gamma(8, 1 / 8, 160))
+    fit, _ = fit_counts(y[:, None].astype(float), np.array([0, 160]))
+    assert fit.overdispersed
+    assert fit.n_states <= 4
+
+
+def test_whole_numbers_that_vary_less_than_counts_are_measurements():
+    rng = np.random.default_rng(4)
+    watts = np.round(np.where(np.arange(1200) // 60 % 2, 60, 2) + rng.normal(0, 1.5, 1200)).clip(0)
+    choice = choose_model(watts[:, None], np.array([1200]))
+    assert isinstance(choice.model.emission, ihmm.NoisyLevels)
+    assert len(np.unique(choice.init)) == 2
+
+
 @pytest.mark.slow
 def test_overdispersed_counts_have_as_many_levels_as_they_were_made_with():
     for rates in ((4,), (2, 10)):
