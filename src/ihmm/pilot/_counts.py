@@ -8,7 +8,7 @@ import numpy as np
 from ihmm._typing import FloatArray, IntArray
 from ihmm.emissions.negative_binomial import log_probability
 from ihmm.kernels import pilot as kernels
-from ihmm.pilot._fit import EXIT, Series, part_of, transitions, uniform
+from ihmm.pilot._fit import CHUNK, EXIT, Series, part_of, transitions, uniform
 from ihmm.pilot._search import clusters
 
 MOST = 8  # states
@@ -19,7 +19,6 @@ FEWER = 10.0  # nats per state by which fewer overdispersed states may be worse 
 MEASURED, LARGE = 0.4, 5.0  # variance relative to the mean, of large counts, below which they are measurements
 POISSON = 1e9  # a size from which counts are Poisson
 MEDIAN_SQUARE = 0.455  # of a standard normal variable
-CHUNK = 20_000  # steps decoded at a time
 
 
 @dataclass(frozen=True, eq=False)

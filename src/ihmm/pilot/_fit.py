@@ -14,6 +14,7 @@ MAX_ORDER = 4  # of the noise
 SEARCHED = 5000  # steps of the part in which structures are compared
 PIECES = 5  # that this part consists of, if it is cut out of a long sequence
 MAX_BROKEN = 0.2  # share of the values that may lack some of their past before the memory of the noise is not asked for
+CHUNK = 20_000  # steps decoded at a time
 EXIT, SOON = 0.05, 0.5  # probability of leaving a state at the start of a fit; if it may last a single step
 
 
@@ -266,3 +267,24 @@ def restructured(fit: Fit, structure: Structure) -> Fit:
     if structure.shared:
         scale = np.tile(np.exp(np.log(scale).mean(axis=0)), (fit.n_states, 1))
     return replace(fit, structure=structure, coefficients=coefficients, scale=scale)
+
+
+def most_probable_path(series: Series, fit: Fit) -> IntArray:
+    """(T,), decoded chunk by chunk."""
+    path = np.empty(len(series.y), np.int64)
+    for begin, end in pairwise(series.offsets):
+        for first in range(begin, end, CHUNK):
+            last = min(first + CHUNK, end)
+            path[first:last] = fit.path(Series(series.y[first:last], np.array([0, last - first])))
+    return _without_short(path, series.offsets, fit.structure.dwell)
+
+
+def _without_short(path: IntArray, offsets: IntArray, dwell: int) -> IntArray:
+    """The path without visits that are too short, which there may be where chunks meet."""
+    path = path.copy()
+    for begin, end in pairwise(offsets):
+        changes = [begin, *(np.flatnonzero(np.diff(path[begin:end])) + 1 + begin), end]
+        for first, last in pairwise(changes[:-1]):
+            if last - first < dwell:
+                path[first:last] = path[first - 1] if first > begin else path[last]
+    return path

@@ -1,7 +1,7 @@
 """The pilot: what a recording is made of, with reasons."""
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,7 +9,17 @@ from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.pilot._alternatives import predictability, without_hum, without_trend
 from ihmm.pilot._columns import decorrelation, log_volume, spread_before, transformed
 from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
-from ihmm.pilot._fit import Fit, Series, improve, part_of, restructured, start
+from ihmm.pilot._fit import Fit, Series, improve, most_probable_path, part_of, restructured, start
+from ihmm.pilot._reasons import (
+    CORRELATED,
+    HEAVY,
+    NUMBER_GIVEN,
+    STANDING_OUT,
+    TREND,
+    columns_predict,
+    dynamics_switch,
+    levels_in_noise,
+)
 from ihmm.pilot._search import (
     CAREFUL,
     MARGIN,
@@ -24,31 +34,17 @@ from ihmm.pilot._search import (
     search,
 )
 
-CHUNK = 20_000  # steps decoded at a time
 DYNAMICS = 0.05  # nats per value by which switching dynamics have to be better than levels
 FEWER_DYNAMICS = 30.0  # nats in all, if there are fewer states than levels
 FEW_DYNAMICS = 3  # states; more of them must not be more than there would be levels
 ACROSS = 0.25  # nats per value by which the columns predict each other, if nothing else needs to be looked at
-HEAVY = 12.0  # degrees of freedom below which tails are heavy
 TIED = 0.5  # share of values equal to the one before from which nobody would speak of a trend
 WAVES = (0, 2, 5)  # cosines of the trends that are tried
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
 COARSE = 2.5  # standard deviations between the levels around which hum is looked for
 BRIEF = 0.04  # nats per step by which single-step visits have to be better
-DEPENDENCE = (
-    10.0  # nats by which the state before predicts the next one more than by chance, unless levels are far apart
-)
+DEPENDENCE = 10.0  # nats beyond chance by which the state before predicts the next, unless levels are far apart
 SMOOTH = 0.9  # sum of the coefficients from which a series is smooth: levels in it are a matter of the eye
-STANDING_OUT = (
-    "{} levels stand out: far apart, visited again and again, with hardly a value in between. Values on a level "
-    "follow each other smoothly, which is no reason for further levels, so their number is taken as given."
-)
-TREND = (
-    "A slow trend or a regular wave explains the recording better than levels do, so it is taken for one level. To ask "
-    "for levels around the trend, subtract it first, with scipy.signal.detrend or a running median, for example."
-)
-CORRELATED = "The noise of the columns is correlated, which is taken into account."
-NUMBER_GIVEN = "The number of levels, {}, is that of the pilot fit."
 WEAK = 0.5  # sum of the coefficients below which memory matters less than correlated noise
 FAR = 3.0  # standard deviations between levels whose order does not matter
 
@@ -102,58 +98,46 @@ class Pilot:
         return len(self.level)
 
 
+class Found(NamedTuple):
+    """Levels, and the series they were found in: that of the columns, or of their product with a matrix."""
+
+    whole: Series
+    part: Series  # in which structures are compared
+    fit: Fit
+    criterion: float
+    hum: list[float]  # periods
+    matrix: FloatArray | None
+
+
+class Decision(NamedTuple):
+    fit: Fit
+    number_given: bool
+    reasons: list[str]
+
+
 def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     """Fit real values, (T, D), NaN where missing; `offsets` has the first step of every sequence and the total."""
-    values = np.asarray(values, np.float64)
-    centre = np.nanmean(values, axis=0)
-    unit = np.nanstd(values, axis=0)
+    values, rng = np.asarray(values, np.float64), np.random.default_rng(seed)
+    centre, unit = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
     unit = np.where(unit > 0, unit, 1.0)
-    whole = standardised = Series((values - centre) / unit, np.asarray(offsets, np.int64))
-    part, rng = part_of(whole), np.random.default_rng(seed)
-    gain = _across(part)
+    series = Series((values - centre) / unit, np.asarray(offsets, np.int64))
+    gain = _across(part_of(series))
     if gain > ACROSS:
-        return _autoregressive(whole, unit, 1, [_columns_predict(gain)])
-    fit, best, hum = _levels(part, rng)
-    matrix = decorrelation(part, fit)
-    if matrix is not None:
-        mixed = transformed(part, matrix)
-        other, value, other_hum = _levels(mixed, rng)
-        parameters = 0.25 * len(matrix) * (len(matrix) - 1)  # half of log n for each correlation
-        if value + log_volume(part, matrix) - parameters * np.log(len(part.y)) > best:
-            part, whole, fit, best, hum = mixed, transformed(whole, matrix), other, value, other_hum
-        else:
-            matrix = None
-    fit, best = _single_steps(part, fit, best, rng)
-    dynamics = _dynamics(part, rng)
-    gain = (dynamics.criterion - best) / part.y.size
-    least = DYNAMICS if dynamics.n_states >= fit.n_states else FEWER_DYNAMICS / part.y.size
-    switches = gain > least and dynamics.n_states <= max(fit.n_states, FEW_DYNAMICS)
-    smooth = fit.structure.order > 0 and (fit.n_states == 1 or fit.coefficients.sum(axis=0).min() > SMOOTH)
-    plain = plateaus(part, rng) if switches or smooth else None
-    if plain is not None and plain.n_states != fit.n_states:
-        fit, hum = plain, []
-    elif switches and plain is None:
-        return _autoregressive(whole, unit, dynamics.order, [_switch(dynamics, gain)])
-    if fit is plain:
-        reasons = [STANDING_OUT.format(fit.n_states)]
-    elif (fit.n_states == 1 and hum) or (fit.n_states > 1 and _has_trend(part, best)):
-        fit, reasons = _one_level(part), [TREND]
-    else:
-        fit = _dwell(part, fit)
-        reasons = _reasons(fit, hum)
-    given = fit is plain or reasons == [TREND]
-    path = _without_short(_decode(whole, fit), whole.offsets, fit.structure.dwell)
+        return _autoregressive(series, unit, 1, columns_predict(gain))
+    found = _find_levels(series, rng)
+    dynamics = _dynamics(found.part, rng)
+    gain = (dynamics.criterion - found.criterion) / found.part.y.size
+    switches = _are_better(dynamics, gain, found)
+    plain = plateaus(found.part, rng) if switches or _is_smooth(found.fit) else None
+    if switches and plain is None:
+        return _autoregressive(series, unit, dynamics.order, dynamics_switch(dynamics, gain))
+    fit, number_given, reasons = _decide(found, plain)
+    path = most_probable_path(found.whole, fit)
     used, path = np.unique(path, return_inverse=True)
-    fit = _select(fit, used)
-    structure = fit.structure
-    if matrix is not None:
-        fit = replace(fit, level=fit.level @ np.linalg.inv(matrix).T, scale=spread_before(fit.scale, matrix))
-        reasons = [CORRELATED, *reasons]
-        if structure.order > 0:  # no family has both
-            given, reasons = True, [*reasons, NUMBER_GIVEN.format(fit.n_states)]
-            if np.abs(fit.coefficients.sum(axis=0)).max() < WEAK:
-                structure = replace(structure, order=0)
-    spread = noise(standardised, fit, path)
+    fit = replace(fit, level=fit.level[used], scale=fit.scale[used])
+    if found.matrix is not None:
+        fit, number_given, reasons = _in_columns(fit, found.matrix, number_given, reasons)
+    spread, structure = noise(series, fit, path), fit.structure
     return Pilot(
         "levels",
         structure.order,
@@ -166,9 +150,60 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         centre + unit * fit.level,
         unit * spread,
         unit * fit.scale,
-        given,
-        matrix is not None,
+        number_given,
+        found.matrix is not None,
         tuple(reasons),
+    )
+
+
+def _find_levels(whole: Series, rng: np.random.Generator) -> Found:
+    """The best levels, in coordinates whose noise is independent if these are better than the columns."""
+    part, matrix = part_of(whole), None
+    fit, best, hum = _levels(part, rng)
+    found = decorrelation(part, fit)
+    if found is not None:
+        mixed = transformed(part, found)
+        other, value, other_hum = _levels(mixed, rng)
+        parameters = 0.25 * len(found) * (len(found) - 1)  # half of log n for each correlation
+        if value + log_volume(part, found) - parameters * np.log(len(part.y)) > best:
+            whole, part, matrix = transformed(whole, found), mixed, found
+            fit, best, hum = other, value, other_hum
+    fit, best = _single_steps(part, fit, best, rng)
+    return Found(whole, part, fit, best, hum, matrix)
+
+
+def _are_better(dynamics: Dynamics, gain: float, found: Found) -> bool:
+    """Whether switching dynamics explain the series better than levels, by `gain` nats per value."""
+    fewer = dynamics.n_states < found.fit.n_states
+    enough = gain > (FEWER_DYNAMICS / found.part.y.size if fewer else DYNAMICS)
+    return enough and dynamics.n_states <= max(found.fit.n_states, FEW_DYNAMICS)
+
+
+def _is_smooth(fit: Fit) -> bool:
+    return fit.structure.order > 0 and (fit.n_states == 1 or bool(fit.coefficients.sum(axis=0).min() > SMOOTH))
+
+
+def _decide(found: Found, plain: Fit | None) -> Decision:
+    """The levels that were found, those that stand out, or a single one around a trend."""
+    fit = found.fit
+    if plain is not None and plain.n_states != fit.n_states:
+        return Decision(plain, True, [STANDING_OUT.format(plain.n_states)])
+    if (fit.n_states == 1 and found.hum) or (fit.n_states > 1 and _has_trend(found.part, found.criterion)):
+        return Decision(_one_level(found.part), True, [TREND])
+    fit = _dwell(found.part, fit)
+    return Decision(fit, False, levels_in_noise(fit, found.hum))
+
+
+def _in_columns(fit: Fit, matrix: FloatArray, number_given: bool, reasons: list[str]) -> Decision:
+    """The fit in units of the columns. No family has noise that is correlated and has a memory, too."""
+    has_memory, weak = fit.structure.order > 0, np.all(np.abs(fit.coefficients.sum(axis=0)) < WEAK)
+    structure = replace(fit.structure, order=0) if weak else fit.structure
+    level, scale = fit.level @ np.linalg.inv(matrix).T, spread_before(fit.scale, matrix)
+    given = [NUMBER_GIVEN.format(fit.n_states)] if has_memory else []
+    return Decision(
+        replace(fit, structure=structure, level=level, scale=scale),
+        number_given or has_memory,
+        [CORRELATED, *reasons, *given],
     )
 
 
@@ -232,31 +267,6 @@ def _dwell(series: Series, fit: Fit) -> Fit:
     return reduce(series, brief) if gain > BRIEF else fit
 
 
-def _decode(series: Series, fit: Fit) -> IntArray:
-    """The most probable path, chunk by chunk."""
-    path = np.empty(len(series.y), np.int64)
-    for begin, end in pairwise(series.offsets):
-        for first in range(begin, end, CHUNK):
-            last = min(first + CHUNK, end)
-            path[first:last] = fit.path(Series(series.y[first:last], np.array([0, last - first])))
-    return path
-
-
-def _without_short(path: IntArray, offsets: IntArray, dwell: int) -> IntArray:
-    """The path without visits that are too short, which there may be where chunks meet."""
-    path = path.copy()
-    for begin, end in pairwise(offsets):
-        changes = [begin, *(np.flatnonzero(np.diff(path[begin:end])) + 1 + begin), end]
-        for first, last in pairwise(changes[:-1]):
-            if last - first < dwell:
-                path[first:last] = path[first - 1] if first > begin else path[last]
-    return path
-
-
-def _select(fit: Fit, states: IntArray) -> Fit:
-    return replace(fit, level=fit.level[states], scale=fit.scale[states])
-
-
 def _across(series: Series) -> float:
     """Nats per value by which the columns predict each other's next values better than each its own."""
     if series.y.shape[1] == 1:
@@ -273,7 +283,7 @@ def _dynamics(series: Series, rng: np.random.Generator) -> Dynamics:
     return max(found, key=lambda one: one.criterion, default=nothing)
 
 
-def _autoregressive(series: Series, unit: FloatArray, order: int, reasons: list[str]) -> Pilot:
+def _autoregressive(series: Series, unit: FloatArray, order: int, reason: str) -> Pilot:
     nothing = np.zeros((1, series.y.shape[1]))
     path = np.zeros(len(series.y), np.int64)
     return Pilot(
@@ -290,52 +300,5 @@ def _autoregressive(series: Series, unit: FloatArray, order: int, reasons: list[
         nothing,
         False,
         False,
-        tuple(reasons),
+        (reason,),
     )
-
-
-def _columns_predict(gain: float) -> str:
-    return (
-        f"The columns predict each other's next values, by {gain:.2f} nats per value more than each its own: what the "
-        "states have is dynamics, not levels."
-    )
-
-
-def _switch(dynamics: Dynamics, gain: float) -> str:
-    return (
-        f"How values follow each other changes between {dynamics.n_states} states, which explains the series better "
-        f"than levels do, by {gain:.2f} nats per value: what the states have is dynamics, not levels."
-    )
-
-
-def _reasons(fit: Fit, hum: list[float]) -> list[str]:
-    structure = fit.structure
-    memory = ", ".join(f"{a:.2f}" for a in fit.coefficients.mean(axis=1))
-    if structure.order == 0:
-        reasons = ["The noise is white: values around their level do not depend on the values before."]
-    elif structure.sharp:
-        reasons = [
-            f"The noise has a memory of {structure.order} step(s) (coefficients {memory}), and levels change at once."
-        ]
-    else:
-        reasons = [
-            f"The recording was filtered: levels and noise have the same memory of {structure.order} step(s) "
-            f"(coefficients {memory}), and changes of level take a few steps."
-        ]
-    if fit.n_states > 1:
-        ratio = np.max(fit.scale.max(axis=0) / fit.scale.min(axis=0))
-        own = f"The noise differs between states, by a factor of up to {ratio:.1f}."
-        reasons.append("The noise has the same scale in all states." if structure.shared else own)
-        reasons.append(
-            "A state lasts at least 2 steps: values on the way from one level to another are not states."
-            if structure.dwell > 1
-            else "There are visits of a single step."
-        )
-    if fit.dof < HEAVY:
-        reasons.append(
-            f"There are outliers: the tails are those of a Student t with about {fit.dof:.0f} degrees of freedom."
-        )
-    if hum:
-        periods = ", ".join(f"{period:.1f}" for period in hum)
-        reasons.append(f"There is hum, with a period of {periods} steps; it is no reason for further levels.")
-    return reasons
