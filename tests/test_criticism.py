@@ -127,6 +127,16 @@ def test_noise_with_a_memory_is_named_with_its_setting():
     assert found[0].setting == 'emission="levels", order=1'
 
 
+def test_overdispersed_counts_are_named_with_their_setting():
+    rng = np.random.default_rng(3)
+    states = markov(rng, 3000)
+    y = rng.negative_binomial(1, 1 / (1 + np.where(states, 20.0, 2.0)))
+    (found,) = [each for each in criticisms(ihmm.Poisson(1, 0.1), y, states) if "vary more within" in each.text]
+    assert found.gross
+    assert found.setting == 'emission="negative-binomial"'
+    assert not criticisms(ihmm.NegativeBinomial(1, 0.1), y, states)
+
+
 def test_outliers_are_named_with_their_setting():
     rng = np.random.default_rng(3)
     states = markov(rng, 2000)

@@ -22,6 +22,8 @@ from ihmm.summaries import dwell_times
 MIN_Z = 5.0  # standard errors by which a statistic must differ from its value under the model
 CORRELATION, GROSS_CORRELATION = 0.1, 0.2  # of successive residuals within a visit
 KURTOSIS, GROSS_KURTOSIS = 1.0, 3.0  # excess over a normal distribution
+DISPERSION, GROSS_DISPERSION = 1.15, 1.4  # standard deviation of residuals
+OVERDISPERSED = 'emission="negative-binomial"'
 MAX_SCORE = 6.0  # larger residuals count as this, so that a single one does not decide
 LINE_SHARE, GROSS_LINE, LINE_WINDOW, LONGEST_LINE = 0.02, 0.1, 101, 2**17
 LINE_CHANCE, LINE_MARGIN = 1e-4, 1.3  # of a false line, and a margin because the power around it is estimated
@@ -53,6 +55,7 @@ def criticise(
     correlation = check_correlation(model, scores, [draw.states for draw in draws], data.offsets)
     found += correlation
     found += check_tails(model, scores)
+    found += check_dispersion(model, scores)
     values = np.asarray(data.values, np.float64).reshape(len(data.y), -1)
     if not correlation:
         found += check_lines(scores, values, data.offsets)
@@ -128,7 +131,7 @@ def _with_memory(model: Model) -> tuple[str, str]:
         )
     if name == "Autoregressive":
         return f'emission="autoregressive", order={order + 1}', f"try order={order + 1}."
-    if name in ("Poisson", "Multinomial", "Independent"):
+    if name in ("Poisson", "NegativeBinomial", "Multinomial", "Independent"):
         return "", "values of successive steps depend on each other, which this family does not allow for."
     advice = 'the noise has a memory; try emission="levels" with order=1, or emission="autoregressive".'
     return 'emission="levels", order=1', advice
@@ -158,12 +161,24 @@ def check_tails(model: Model, scores: Sequence[FloatArray]) -> list[Criticism]:
     elif type(emission).__name__ in ("Normal", "NormalMean"):
         setting, advice = 'emission="student-t"', 'the noise has outliers; try emission="student-t".'
     elif type(emission).__name__ == "Poisson":
-        setting, advice = "", "counts vary more than a Poisson law allows; try ihmm.DPMixture(ihmm.Poisson())."
+        setting, advice = OVERDISPERSED, f"counts vary more than a Poisson law allows; try {OVERDISPERSED}."
     else:
         setting, advice = "", "the noise has outliers; see the how-to on outliers."
     where = f" (column {column})" if scores[0].shape[1] > 1 else ""
     text = f"Residuals within states have heavy tails, excess kurtosis {worst:.1f}{where}: {advice}"
     return [Criticism(text, worst > GROSS_KURTOSIS, setting)]
+
+
+def check_dispersion(model: Model, scores: Sequence[FloatArray]) -> list[Criticism]:
+    """Counts that vary more within states than Poisson counts, whose variance is their mean."""
+    if type(model.emission).__name__ != "Poisson":
+        return []
+    known = [z[np.isfinite(z)] for z in scores]
+    spread, n = np.median([z.std() for z in known]), np.median([len(z) for z in known])
+    if n < MIN_VALUES or spread < DISPERSION or (spread - 1) * np.sqrt(2 * n) < MIN_Z:
+        return []
+    text = f"Counts vary more within states than a Poisson law allows, residuals have standard deviation {spread:.2f}"
+    return [Criticism(f"{text} instead of 1; try {OVERDISPERSED}.", bool(spread > GROSS_DISPERSION), OVERDISPERSED)]
 
 
 def check_lines(scores: Sequence[FloatArray], values: FloatArray, offsets: IntArray) -> list[Criticism]:
