@@ -220,7 +220,7 @@ def test_advice_is_never_in_force_already():
     assert not long.settings
     assert "modes of the posterior" in long.text()
     more = remedy(RunFacts(1000, 500, "auto"), few_draws=2.4)
-    assert more.text() == "Next: ihmm.sample(…, draws=2500)"
+    assert more.text() == "Next: fit again with draws=2500"
     assert more.text("runs/x") == "Next: ihmm resume runs/x --draws 2500"
     assert remedy(RunFacts(1000, 500, "auto")) is None
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 LONGEST_TUNE = 10_000  # beyond which more tuning is not advised
 LONG_TUNE = 2000
-MODEL_SETTINGS = {"emission", "order", "duration", "min_dwell", "resolution"}
 STEP = 500  # numbers of draws are multiples of this
 
 
@@ -29,7 +28,7 @@ class Remedy:
     note: str = ""
 
     def text(self, run: str | None = None) -> str:
-        """As Python, or as a command line if the folder of a `run` is given."""
+        """As arguments of `InfiniteHMM` or `sample`, or as a command line if the folder of a `run` is given."""
         lines = []
         if run is not None:
             if self.settings:
@@ -40,8 +39,7 @@ class Remedy:
         elif self.settings or self.draws is not None:
             settings = dict(self.settings) | ({"draws": self.draws} if self.draws is not None else {})
             given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-            where = "ihmm.InfiniteHMM" if MODEL_SETTINGS & set(settings) else "ihmm.sample"
-            lines.append(f"{where}({'…, ' if where == 'ihmm.sample' else ''}{given})")
+            lines.append(f"fit again with {given}")
         return "Next: " + "; ".join(lines) + (f". {self.note}" if self.note and lines else self.note)
 
 
