@@ -121,6 +121,13 @@ def test_a_trend_is_not_a_sequence_of_levels(trend):
     assert pilot(step, np.array([0, 1200])).n_states == 2
 
 
+def test_a_random_walk_is_one_level_and_the_ambiguity_is_said():
+    walk = np.cumsum(np.random.default_rng(5).standard_normal(400))[:, None]
+    found = pilot(walk, np.array([0, 400]))
+    assert found.n_states == 1
+    assert "a few changes of level would look the same" in found.reasons[1]
+
+
 def test_a_short_segment_far_from_the_rest_is_a_level():
     """As few probes of a deleted region are, where tails heavier than normal would explain them one by one."""
     rng = np.random.default_rng(9)

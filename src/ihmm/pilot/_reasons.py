@@ -5,6 +5,7 @@ import numpy as np
 from ihmm.pilot._dynamics import Dynamics
 from ihmm.pilot._fit import Fit
 
+WANDERING = 0.9  # sum of the coefficients from which noise stays away from its level for long
 HEAVY = 12.0  # degrees of freedom below which tails are heavy
 STANDING_OUT = (
     "{} levels stand out: far apart, visited again and again, with hardly a value in between. Values on a level "
@@ -47,6 +48,8 @@ def levels_in_noise(fit: Fit, hum: list[float]) -> list[str]:
             f"The recording was filtered: levels and noise have the same memory of {structure.order} step(s) "
             f"(coefficients {memory}), and changes of level take a few steps."
         ]
+    if fit.n_states == 1 and structure.order > 0 and fit.coefficients.sum(axis=0).max() > WANDERING:
+        reasons.append("Noise with so long a memory wanders as levels do: a few changes of level would look the same.")
     if fit.n_states > 1:
         ratio = np.max(fit.scale.max(axis=0) / fit.scale.min(axis=0))
         own = f"The noise differs between states, by a factor of up to {ratio:.1f}."
