@@ -39,10 +39,9 @@ def levels_in_noise(fit: Fit, hum: list[float]) -> list[str]:
     memory = ", ".join(f"{a:.2f}" for a in fit.coefficients.mean(axis=1))
     if structure.order == 0:
         reasons = ["The noise is white: values around their level do not depend on the values before."]
-    elif structure.sharp:
-        reasons = [
-            f"The noise has a memory of {structure.order} step(s) (coefficients {memory}), and levels change at once."
-        ]
+    elif structure.sharp or fit.n_states == 1:
+        changes = ", and levels change at once" if fit.n_states > 1 else ""
+        reasons = [f"The noise has a memory of {structure.order} step(s) (coefficients {memory}){changes}."]
     else:
         reasons = [
             f"The recording was filtered: levels and noise have the same memory of {structure.order} step(s) "
