@@ -175,16 +175,3 @@ def test_arviz_draws_traces_of_the_tree_without_a_warning(tree):
         pytest.skip(f"arviz-plots cannot be imported: {error}")
     drawn = arviz_plots.plot_trace_dist(tree, backend="matplotlib")
     assert {"mean", "variance", "dwell", "concentration"} <= set(drawn.viz["trace"].data_vars)
-
-
-@pytest.mark.parametrize("minimum", [1, 2])
-def test_leaving_out_a_step_at_a_transition_that_occurs_once_is_reliable(minimum):
-    """Given all other steps the transition remains; given those before it alone, it would be lost."""
-    pytest.importorskip("xarray_einstats", reason="the part of arviz-stats that reads trees needs it")
-    import arviz_stats
-
-    prior = ihmm.HDPPrior(0.1, ihmm.GammaPrior(1, 0.001))
-    model = ihmm.Model(ihmm.NormalMean(0.4, scale=5), prior, ihmm.durations.Geometric(1, 20, minimum=minimum))
-    found = draw_some(model, draws=500, tune=50)
-    loo = arviz_stats.loo(found.to_datatree(posterior_predictive=False), pointwise=True)
-    assert float(loo.pareto_k.max()) < loo.good_k

@@ -197,7 +197,7 @@ import numpy as np, ihmm
 from ihmm.compiling import OF_PILOT, kernels_of
 from ihmm.chain import MOVES
 y = np.repeat([0.0, 5.0, 0.0, 5.0], 25) + np.random.default_rng(1).standard_normal(100)
-hmm = ihmm.InfiniteHMM("{emission}", draws=20, tune=20, chains=1, random_state=0).fit(y)
+hmm = ihmm.InfiniteHMM("{emission}", draws=300, tune=20, chains=1, random_state=0).fit(y)
 expected = kernels_of(hmm.posterior_.model, ihmm.ParticleGibbs(), MOVES)
 expected += OF_PILOT if hmm.emission == "auto" else ()
 print([kernel.py_func.__name__ for kernel in expected if not kernel.overloads])
