@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.choice import choose_model
+from ihmm.choice import _levels, choose_model
 from ihmm.datasets import PANEL, eruptions, fret, paces, patch_clamp, returns, rhythms, steady
 from ihmm.pilot import pilot
 from ihmm.pilot._fit import Series, Structure, improve, start
@@ -112,13 +112,18 @@ def test_a_trend_is_not_a_sequence_of_levels(trend):
     rng, time = np.random.default_rng(8), np.linspace(-1, 1, 1200)
     slow = {"line": 3 * time, "wave": 2 * np.sin(20 * time), "parabola": 4 * time**2}[trend]
     values = (slow + rng.standard_normal(1200))[:, None]
-    assert pilot(values, np.array([0, 1200])).n_states == 1
-    choice = choose_model(values, np.array([1200]))
+    found = pilot(values, np.array([0, 1200]))
+    assert found.n_states == 1
     if trend != "wave":
-        assert "trend" in str(choice)
-        assert choice.model.prior.n_states == 1
-    step = (3.0 * (time > 0.2) + rng.standard_normal(1200))[:, None]
-    assert pilot(step, np.array([0, 1200])).n_states == 2
+        assert found.number_given
+        assert "trend" in found.reasons[0]
+
+
+def test_a_step_is_not_a_trend():
+    step = (np.arange(1200) > 700) * 3.0 + np.random.default_rng(8).standard_normal(1200)
+    choice = choose_model(step[:, None], np.array([1200]))
+    assert len(np.unique(choice.init)) == 2
+    assert isinstance(choice.model.prior, ihmm.HDPPrior)
 
 
 def test_a_random_walk_is_one_level_and_the_ambiguity_is_said():
@@ -153,7 +158,7 @@ def test_columns_with_correlated_noise_are_told_apart_by_what_they_do_not_share(
     assert max(np.mean(found.states == path), np.mean(found.states != path)) > 0.98
     np.testing.assert_allclose(np.abs(np.diff(found.level, axis=0)), 2.5, atol=0.6)
     np.testing.assert_allclose(found.noise, np.sqrt(10), rtol=0.1)
-    choice = choose_model(values, np.array([1200]))
+    choice = _levels(values, np.array([1200]), found, None, None, None)
     assert isinstance(choice.model.emission, ihmm.MultivariateNormal)
     assert "The noise of the columns is correlated" in str(choice)
 

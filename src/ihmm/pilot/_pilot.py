@@ -37,7 +37,7 @@ from ihmm.pilot._search import (
 DYNAMICS = 0.05  # nats per value by which switching dynamics have to be better than levels
 FEWER_DYNAMICS = 30.0  # nats in all, if there are fewer states than levels
 FEW_DYNAMICS = 3  # states; more of them must not be more than there would be levels
-ACROSS = 0.28  # nats per value by which the columns predict each other, if nothing else needs to be looked at
+ACROSS = 0.25  # nats per value by which the columns predict each other, if nothing else needs to be looked at
 TIED = 0.5  # share of values equal to the one before from which nobody would speak of a trend
 WAVES = (0, 2, 5)  # cosines of the trends that are tried
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
