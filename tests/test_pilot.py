@@ -1,4 +1,4 @@
-"""The first look at a recording: what it finds in recordings whose truth is known."""
+"""The pilot fit: what it finds in recordings whose truth is known."""
 
 import numpy as np
 import pytest

@@ -8,7 +8,7 @@ import numpy as np
 from ihmm._typing import FloatArray, IntArray
 from ihmm.emissions.negative_binomial import log_probability
 from ihmm.kernels import pilot as kernels
-from ihmm.pilot._fit import CHUNK, EXIT, Series, part_of, transitions, uniform
+from ihmm.pilot._fit import CHUNK, EXIT, Series, log_transitions, part_of, transitions, uniform
 from ihmm.pilot._search import clusters
 
 MOST = 8  # states
@@ -41,8 +41,7 @@ class CountFit:
         return bool(np.any(self.size < POISSON))
 
     def logs(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        with np.errstate(divide="ignore"):
-            return np.log(self.initial), np.log1p(-self.exit), np.log(self.exit[:, None] * self.jump)
+        return log_transitions(self.initial, self.exit, self.jump)
 
     def scores(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log densities of the steps, (T, K), 0 where missing; and of those after a change, (T, K, K)."""

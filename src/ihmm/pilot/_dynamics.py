@@ -7,7 +7,7 @@ import numpy as np
 
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.kernels import pilot as kernels
-from ihmm.pilot._fit import EXIT, MAX_ORDER, Series, transitions, uniform
+from ihmm.pilot._fit import EXIT, MAX_ORDER, Series, log_transitions, transitions, uniform
 
 ORDERS = (1, 2)
 WINDOW = 25  # steps that are in one state at the start
@@ -83,8 +83,7 @@ def _improve(data: Regression, start: IntArray, n_states: int, parameters: int) 
     for i in range(ITERATIONS):
         settled = _log_densities(data, *_maximise(data, weight.astype(np.float64)))
         change = _after_change(settled, data.offsets)
-        with np.errstate(divide="ignore"):
-            logs = np.log(initial), np.log1p(-exit), np.log(exit[:, None] * jump)
+        logs = log_transitions(initial, exit, jump)
         stays, moves = np.zeros_like(settled), np.zeros_like(change)
         total = kernels.smooth(settled, change, data.offsets, *logs, DWELL, stays, moves)
         if i == ITERATIONS - 1 or total - before < 0.1:

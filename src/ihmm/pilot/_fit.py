@@ -117,8 +117,7 @@ class Fit:
         return len(self.level)
 
     def logs(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        with np.errstate(divide="ignore"):
-            return np.log(self.initial), np.log1p(-self.exit), np.log(self.exit[:, None] * self.jump)
+        return log_transitions(self.initial, self.exit, self.jump)
 
     def scores(self, series: Series) -> tuple[FloatArray, FloatArray]:
         z = series.unpredicted(self.coefficients)
@@ -162,6 +161,14 @@ def start(series: Series, structure: Structure, path: IntArray, n_states: int) -
         np.full(n_states, EXIT if structure.dwell > 1 else SOON),
         uniform(n_states),
     )
+
+
+def log_transitions(
+    initial: FloatArray, exit: FloatArray, jump: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Logarithms of the probabilities of the first state, (K,), of staying, (K,), and of each change, (K, K)."""
+    with np.errstate(divide="ignore"):
+        return np.log(initial), np.log1p(-exit), np.log(exit[:, None] * jump)
 
 
 def uniform(n_states: int) -> FloatArray:

@@ -15,7 +15,7 @@ TREND = (
     "A slow trend or a regular wave explains the recording better than levels do, so it is taken for one level. To ask "
     "for levels around the trend, subtract it first, with scipy.signal.detrend or a running median, for example."
 )
-CORRELATED = "The noise of the columns is correlated, which is taken into account."
+CORRELATED = "The noise of the columns is correlated, and the model allows for it."
 NUMBER_GIVEN = "The number of levels, {}, is that of the pilot fit."
 
 

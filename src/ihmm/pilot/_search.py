@@ -19,7 +19,7 @@ PLATEAUS, PLAIN, PLAIN_SHARE, PLAIN_VISITS, MAX_BETWEEN = 4, 4.5, 0.05, 3.5, 0.0
 VISITS, STEPS = 2.5, 25  # a state has this many visits or this many steps, or
 FEWEST_RARE, RARE_GAIN = 8, 20.0  # this many steps, without which the criterion is lower by this many nats
 WORTH = 0.045  # nats per value by which a state is better than its nearest neighbour, in its own steps
-DISTINCT = 4.0  # standard deviations between levels of which nobody asks whether they are worth it
+DISTINCT = 4.0  # standard deviations between levels beyond which a state is kept without this test
 BASE = Structure(order=2, sharp=False, shared=False)
 STRUCTURES = tuple(
     Structure(order, 2, shared, sharp)
