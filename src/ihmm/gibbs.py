@@ -34,14 +34,14 @@ def sweep(
 ) -> tuple[Draw, SweepInfo]:
     """One Gibbs sweep over everything unknown."""
     update, info = resample_states(rng, data, model, draw, sampler)
-    accepted = [MoveInfo()]
+    accepted = MoveInfo()
     for move in moves:
         if model.duration is not None and not getattr(move, "takes_durations", False):
             continue  # it takes transitions for those of a hidden Markov model
         update, move_info = move.apply(rng, data, model, update, draw.hyper)
-        accepted.append(move_info)
+        accepted = MoveInfo(*(a + b for a, b in zip(accepted, move_info, strict=True)))
     draw, log_joint = resample_globals(rng, data, model, update, draw.hyper)
-    return draw, SweepInfo(log_joint, info, MoveInfo(*map(sum, zip(*accepted, strict=True))))
+    return draw, SweepInfo(log_joint, info, accepted)
 
 
 def resample_states(

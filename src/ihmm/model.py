@@ -183,13 +183,17 @@ class Model:
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data made of validated observations."""
-        with_past = self.emission.with_past(y, offsets, missing) if has_past(self.emission) else None
-        data = Data(y, offsets, np.empty(0), missing, with_past)
+        data = self.arrange(y, offsets, missing)
         marginal = log_marginal(self.emission, data.observations)
         if data.uninformative is not None:
             marginal[data.uninformative] = 0.0
         marginal = checked_marginal(self.emission, marginal, data.observations)
         return data._replace(log_marginal=marginal, conjugate=self._conjugate(data))
+
+    def arrange(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
+        """Validated observations with their past, if the density depends on it: enough to score them, not to sample."""
+        with_past = self.emission.with_past(y, offsets, missing) if has_past(self.emission) else None
+        return Data(y, offsets, np.empty(0), missing, with_past)
 
     def _conjugate(self, data: Data) -> Conjugate | None:
         """φ integrated out; compiled code reads NaN at uninformative time steps."""
@@ -240,7 +244,8 @@ class Model:
         states = self.with_previous(states)
 
         def one(piece: slice) -> float:
-            return float(self.log_density_at(data.take(piece), states[piece], phi).sum())
+            part = data if piece == slice(0, len(data.y)) else data.take(piece)
+            return float(self.log_density_at(part, states[piece], phi).sum())
 
         return sum(by_piece(data, one))
 

@@ -1,5 +1,7 @@
 """Simulation from the model: parameters and states from the prior, and observations given them."""
 
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -106,14 +108,16 @@ def draw_prior(rng: np.random.Generator, model: Model, lengths: list[int]) -> Dr
         beta, states, omega = draw_segments(rng, model, model.duration, hyper, lengths)
     n_states = len(beta) - 1
     # Given states, β and hyperparameters, the rows of π are Dirichlet; φ does not depend on the states
-    counts = np.zeros((n_states + 1, n_states))
-    for sequence in np.split(states, np.cumsum(lengths)[:-1]):
-        np.add.at(counts, (np.append(0, sequence[:-1] + 1), sequence), 1)
-    concentration = np.vstack([hyper.concentration * beta, np.tile(hyper.alpha * beta, (n_states, 1))])
-    concentration[1:, :-1] += hyper.kappa * np.eye(n_states)
-    concentration[:, :-1] += counts
+    origin = np.append(0, states[:-1] + 1)  # row of each transition; sequences begin in row 0
+    origin[[*accumulate(lengths)][:-1]] = 0
+    counts = np.bincount(origin * n_states + states, minlength=(n_states + 1) * n_states)
+    own = np.arange(1, n_states + 1), np.arange(n_states)
+    concentration = np.empty((n_states + 1, n_states + 1))
+    concentration[0], concentration[1:] = hyper.concentration * beta, hyper.alpha * beta
+    concentration[own] += hyper.kappa
+    concentration[:, :-1] += counts.reshape(n_states + 1, n_states)
     if omega is not None:
-        concentration[np.arange(1, n_states + 1), np.arange(n_states)] = FLOOR  # no state follows itself
+        concentration[own] = FLOOR  # no state follows itself
     rows = dirichlet(rng, concentration)
     phi = model.emission.sample_prior(rng, n_states)
     return Draw(Trajectory(states), Transitions(beta, rows[0], rows[1:]), phi, hyper, durations=omega)
@@ -158,7 +162,7 @@ def draw_states(
             elif u < len(urn) + kappa:
                 state = previous
             else:
-                state = int(np.searchsorted(np.cumsum(beta), rng.random(), side="right")) if beta else 0
+                state = bisect_right([*accumulate(beta)], rng.random()) if beta else 0
                 if state == len(beta) and (not isinstance(prior, FinitePrior) or state < prior.n_states):
                     share = draw_share(rng, prior, hyper.gamma, len(beta))
                     beta.append(remainder * share)

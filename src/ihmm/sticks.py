@@ -16,6 +16,7 @@ from ihmm.priors import FinitePrior
 SPARE = 48  # minimum number of states, rows and columns that fit before the arrays must grow
 MAX_STATES, MAX_CELLS = 2**21, 2**28  # of θ: at most about 4 GB, most of which is never touched
 MIN_PHI_BATCH = 16  # new states whose φ is drawn together
+MAX_WORD = 2**32 - 1
 
 
 def open_sticks(draw: Draw, prior: Prior, key: np.uint64, threshold: float) -> tuple[Sticks, IntArray]:
@@ -82,51 +83,54 @@ def room_for(n: int) -> int:
 
 def copy_sticks(sticks: Sticks) -> Sticks:
     """A copy of θ with spare capacity. Both instantiate the same states later."""
-    n_states, n_rows, _ = sticks.size
-    return resize(sticks, room_for(n_states), room_for(n_rows), room_for(n_columns(sticks)))
+    n_states, n_rows, _ = sticks.size.tolist()
+    columns = n_columns(sticks)
+    return resize(sticks, columns, room_for(n_states), room_for(n_rows), room_for(columns))
 
 
 def grow(sticks: Sticks) -> Sticks:
     """The same θ in larger arrays, for whichever of states, rows and columns has run out."""
-    used = (*sticks.size[:2], n_columns(sticks))
+    used = (*sticks.size.tolist()[:2], n_columns(sticks))
     room = (len(sticks.beta), *sticks.rows.shape)
-    return resize(sticks, *(room_for(n) if n == most else most for n, most in zip(used, room, strict=True)))
+    sizes = (room_for(n) if n == most else most for n, most in zip(used, room, strict=True))
+    return resize(sticks, used[2], *sizes)
 
 
-def resize(sticks: Sticks, states: int, rows: int, columns: int) -> Sticks:
+def resize(sticks: Sticks, used_columns: int, states: int, rows: int, columns: int) -> Sticks:
     """The same θ in arrays of the given sizes."""
     if states > MAX_STATES or rows * columns > MAX_CELLS:
         raise ValueError(
             f"γ = {sticks.gamma:g} and c = {sticks.alpha + sticks.kappa:g} call for more states than fit into memory "
             f"({sticks.size[0]} so far); use a smaller gamma, or a GammaPrior with a larger rate"
         )
-    used_states, used_rows, _ = map(slice, sticks.size.tolist())
-    used_cells = used_rows, slice(n_columns(sticks))
-
-    def fit(array: Array, used: slice | tuple[slice, slice], *shape: int) -> Array:
-        out = np.empty(shape, array.dtype)
-        out[used] = array[used]
-        return out
-
-    return sticks._replace(
+    used_states, used_rows, _ = sticks.size.tolist()
+    larger = Sticks(
+        *sticks[:5],
         size=sticks.size.copy(),
-        beta=fit(sticks.beta, used_states, states),
-        left=fit(sticks.left, used_states, states),
+        beta=np.empty(states),
+        left=np.empty(states),
         stick=sticks.stick.copy(),
-        row_of=fit(sticks.row_of, used_states, states),
-        rows=fit(sticks.rows, used_cells, rows, columns),
-        known=fit(sticks.known, used_rows, rows),
-        own=fit(sticks.own, used_rows, rows),
-        rest=fit(sticks.rest, used_rows, rows),
-        tail=fit(sticks.tail, used_rows, rows),
-        reach=fit(sticks.reach, used_cells, rows, columns),
-        streams=fit(sticks.streams, used_rows, rows, 4),
+        row_of=np.empty(states, np.int64),
+        rows=np.empty((rows, columns)),
+        known=np.empty(rows, np.int64),
+        own=np.empty(rows, np.int64),
+        rest=np.empty(rows),
+        tail=np.empty(rows),
+        reach=np.empty((rows, columns)),
+        streams=np.empty((rows, 4), np.uint64),
     )
+    for name in ("beta", "left", "row_of"):
+        getattr(larger, name)[:used_states] = getattr(sticks, name)[:used_states]
+    for name in ("known", "own", "rest", "tail", "streams"):
+        getattr(larger, name)[:used_rows] = getattr(sticks, name)[:used_rows]
+    for name in ("rows", "reach"):
+        getattr(larger, name)[:used_rows, :used_columns] = getattr(sticks, name)[:used_rows, :used_columns]
+    return larger
 
 
 def n_columns(sticks: Sticks) -> int:
     """Number of columns of the longest row."""
-    return int(sticks.known[: sticks.size[1]].max())
+    return max(sticks.known[: sticks.size[1]].tolist())
 
 
 def open_state(sticks: Sticks, state: int) -> Sticks:
@@ -143,16 +147,23 @@ def open_state(sticks: Sticks, state: int) -> Sticks:
 def extend_phi(emission: Emission, key: np.uint64, phi: Phi, n_states: int) -> Phi:
     """φ for at least `n_states` states; new ones are drawn from H in batches that depend on the key alone."""
     while (known := size(phi)) < n_states:
-        phi = join(phi, sample_new(emission, np.random.default_rng([int(key), known]), max(known, MIN_PHI_BATCH), phi))
+        phi = join(phi, sample_new(emission, generator(key, known), max(known, MIN_PHI_BATCH), phi))
     return phi
 
 
 def extend_omega(duration: Duration, key: np.uint64, omega: Omega, n_states: int) -> Omega:
     """The same for the parameters of durations."""
     while (known := size(omega)) < n_states:
-        rng = np.random.default_rng([int(key), known])
-        omega = join(omega, duration.sample_prior(rng, max(known, MIN_PHI_BATCH)))
+        omega = join(omega, duration.sample_prior(generator(key, known), max(known, MIN_PHI_BATCH)))
     return omega
+
+
+def generator(key: np.uint64, number: int) -> np.random.Generator:
+    """``default_rng([key, number])``, with the words of the seed written out, which takes less time."""
+    low, high = int(key) & MAX_WORD, int(key) >> 32
+    if high == 0 or number > MAX_WORD:
+        return np.random.default_rng([int(key), number])
+    return np.random.Generator(np.random.PCG64(np.array([low, high, number], np.uint32)))
 
 
 def new_stream(rng: np.random.Generator) -> Array:

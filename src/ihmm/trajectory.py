@@ -142,6 +142,8 @@ def pad(statistics: Statistics, n_states: int) -> Statistics:
 def by_piece(data: Data, function: Callable[[slice], Result]) -> list[Result]:
     """The function of every piece, in order, on the threads of this process."""
     pieces = [slice(begin, end) for begin, end in pairwise(piece_borders(data.offsets))]
+    if len(pieces) == 1:
+        return [function(pieces[0])]
     return run_in_threads(function, pieces, min(data.workers.threads, len(pieces)))
 
 
@@ -150,6 +152,8 @@ def piece_borders(offsets: IntArray) -> list[int]:
 
     If the data are cut where both a piece and a sequence begin, the two parts have the same pieces.
     """
+    if offsets[-1] <= PIECE_STEPS:
+        return [0, int(offsets[-1])]
     borders = [0]
     while borders[-1] < offsets[-1]:
         begin = borders[-1]

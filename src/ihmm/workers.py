@@ -98,6 +98,8 @@ class Threads:
         return divide(offsets, offsets, self.threads)
 
     def map(self, function: "Callable[[Data, Task], Result]", data: "Data", tasks: Sequence[Task]) -> list[Result]:
+        if len(tasks) == 1 and tasks[0].begin == 0 and tasks[0].end == len(data.y):
+            return [function(data, tasks[0])]
         return run_in_threads(lambda task: function(data.take(slice(task.begin, task.end)), task), tasks, self.threads)
 
     def resample(
@@ -122,7 +124,7 @@ def resample_in_memory(
     states = path.fetch()
     tasks = [_PathTask(s.begin, s.end, s, states[s.begin : s.end]) for s in segments]
     parts, summaries = zip(*workers.map(_Update(update), data, tasks), strict=True)
-    return LocalPath(np.concatenate(parts)), [*summaries]
+    return LocalPath(parts[0] if len(parts) == 1 else np.concatenate(parts)), [*summaries]
 
 
 @dataclass(frozen=True)

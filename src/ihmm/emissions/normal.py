@@ -156,9 +156,11 @@ def log_likelihood(statistics: Moments, phi: NormalPhi) -> float:
 def log_normal_given(statistics: Moments, mean: FloatArray, variance: FloatArray) -> float:
     """log Π_t N(y_t | mean_k, variance_k), k = s_t, from sufficient statistics."""
     here = statistics.number > 0  # the parameters of unvisited states may be too large to be squared
-    number, average, square = (array[here] for array in statistics)
-    distance = (square + number * np.square(average - mean[here])) / variance[here]
-    return -0.5 * float(np.sum(distance + number * (LOG_2PI + np.log(variance[here]))))
+    number, average, square = statistics
+    if not here.all():
+        number, average, square, mean, variance = (a[here] for a in (number, average, square, mean, variance))
+    distance = (square + number * np.square(average - mean)) / variance
+    return -0.5 * float((distance + number * (LOG_2PI + np.log(variance))).sum())
 
 
 def log_normal(y: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:

@@ -216,7 +216,9 @@ def resample_sequences(csmc_pass: Pass | SegmentPass, data: Data, trajectory: Tr
     with_statistics = data.workers.keep_paths and data.conjugate is not None
     update = partial(resample_segment, csmc_pass, labels, with_statistics)
     path, summaries = data.workers.resample(update, data, trajectory.path, data.workers.segments(data.offsets))
-    visited = np.unique(np.concatenate([summary.visited for summary in summaries]))
+    visited = summaries[0].visited
+    if len(summaries) > 1:
+        visited = np.unique(np.concatenate([summary.visited for summary in summaries]))
     update_rate = sum(summary.n_changed for summary in summaries) / len(data.y)
     pieces = [summary.statistics for summary in summaries if summary.statistics is not None]
     return NewPath(path, visited, update_rate, combine(data.conjugate, pieces) if pieces else None)

@@ -1,6 +1,7 @@
 """Geweke's joint distribution test."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import accumulate
 from math import atan, isnan
 from typing import Any, NamedTuple
 
@@ -49,6 +50,7 @@ def geweke(
     data, draw = _direct_draw(rng, model, lengths, missing)
     successive = []
     for _ in range(sweeps):
+        data = model.describe(data.y, data.offsets, data.missing)
         draw, _ = sweep(rng, data, model, draw, sampler or ParticleGibbs(), moves)
         data = _simulate_data(rng, model, draw, lengths, missing)
         successive.append(list(evaluate(model, data, draw).values()))
@@ -165,16 +167,16 @@ def _with_components(rng: np.random.Generator, model: Model, draw: Draw, missing
 def _simulate_data(
     rng: np.random.Generator, model: Model, draw: Draw, lengths: list[int], missing: BoolArray | None
 ) -> Data:
-    """New observations given everything else, some of them hidden."""
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    """New observations given everything else, some of them hidden: without the marginal densities that a sweep needs."""
+    offsets = np.array([0, *accumulate(lengths)])
     if missing is None:
-        return model.describe(draw_observations(rng, model, draw, offsets[1:-1]), offsets)
+        return model.arrange(draw_observations(rng, model, draw, offsets[1:-1]), offsets)
     gaps = np.flatnonzero(missing.reshape(offsets[-1], -1).any(axis=1))
     y = draw_observations(rng, model, draw, np.union1d(offsets[1:-1], gaps + 1))
     steps: BoolArray = np.asarray(missing.reshape(len(y), -1).all(axis=1))
     if missing.ndim == 2:
         y = np.where(missing & ~steps[:, None], np.nan, y)
-    return model.describe(y, offsets, steps)
+    return model.arrange(y, offsets, steps)
 
 
 def _with_products(values: FloatArray) -> FloatArray:
