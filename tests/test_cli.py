@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 import ihmm
-from ihmm.cli import cli
+from ihmm.cli import _demo, cli
 from ihmm.cli._simulate import EMISSIONS
 from ihmm.store import RunFolder as Run
 
@@ -346,7 +346,9 @@ def test_simulated_series_have_at_most_the_given_number_of_states():
 
 
 @pytest.mark.slow
-def test_demo_recovers_the_states_of_an_ion_channel():
+def test_demo_recovers_the_states_of_an_ion_channel(monkeypatch):
+    for name in ("draws", "tune"):  # fewer than the demonstration has
+        monkeypatch.setitem(_demo.OPTIONS, name, 150)
     output = run("demo").stdout
     assert "4 states" in output
     assert "The inferred state is correct at 99" in output
@@ -539,6 +541,7 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one():
         "2",
         "--seed",
         "3",
+        "--no-report",
     )
     # shells start background jobs with SIGINT ignored, and child processes inherit that
     code = (

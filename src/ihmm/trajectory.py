@@ -84,7 +84,7 @@ def runs(states: IntArray, offsets: IntArray, left_censored: bool = False) -> Ru
     is_first, is_last = np.zeros((2, len(begins)), bool)
     is_first[np.searchsorted(begins, offsets[:-1])] = left_censored
     is_last[np.searchsorted(begins, offsets[1:]) - 1] = True
-    return Runs(np.diff(begins, append=len(states)), states[begins], is_last, is_first)
+    return Runs(np.append(begins[1:], len(states)) - begins, states[begins], is_last, is_first)
 
 
 def relabel(path: IntArray, labels: IntArray, dtype: Any = np.int64) -> IntArray:

@@ -37,7 +37,10 @@ def _rebuild(like: Phi, arrays: Iterator[Array]) -> Phi:
 
 def take(phi: Phi, index: Any) -> Phi:
     """The parameters of some of the states; `index` is anything that indexes an array."""
-    return _apply(lambda array: array[index], phi)
+    if isinstance(phi, np.ndarray):
+        return phi[index]
+    parts = [take(part, index) for part in phi]
+    return phi._make(parts) if hasattr(phi, "_make") else tuple(parts)
 
 
 def join(*parts: Phi) -> Phi:
@@ -55,7 +58,7 @@ def _apply(function: Callable[..., Array], *phis: Phi) -> Phi:
 
 
 def _concatenate(*arrays: Array) -> Array:
-    if len({array.shape[1:] for array in arrays}) == 1:
+    if all(array.shape[1:] == arrays[0].shape[1:] for array in arrays):
         return np.concatenate(arrays)
     shape = np.max([array.shape[1:] for array in arrays], axis=0)
     out = np.zeros((sum(map(len, arrays)), *shape), arrays[0].dtype)

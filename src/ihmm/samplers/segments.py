@@ -1,6 +1,7 @@
 """Step 1 of the hidden semi-Markov model: the pass over (state, age) of `kernels.segments`, block by block."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_BLOCK_STEPS, BLOCK_CELLS = 17_000, 200_000  # as in `particle_gibbs`
 FIRST_AGES = 64  # ages for which hazards are computed before more are needed
+MAX_AGE = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +124,9 @@ def start_hazards(model: Model, omega: Omega, capacity: int, reference: IntArray
     duration, n_states = model.duration, size(omega)
     assert duration is not None
     if duration.constant_from is None:
-        changes = np.flatnonzero(np.diff(reference, prepend=-1, append=-1))
-        cap, n_ages = np.iinfo(np.int64).max, max(FIRST_AGES, 1 << int(np.diff(changes).max()).bit_length())
+        last = [-1, *np.flatnonzero(reference[1:] != reference[:-1]).tolist(), len(reference) - 1]  # steps of runs
+        longest = max(end - before for before, end in pairwise(last))
+        cap, n_ages = MAX_AGE, max(FIRST_AGES, 1 << longest.bit_length())
     else:
         # one age more than the noise remembers, so that the previous state can be forgotten
         cap = n_ages = max(duration.constant_from, model.memory + 1)
