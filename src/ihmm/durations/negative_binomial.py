@@ -1,6 +1,7 @@
 """Negative binomial durations."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ class NegativeBinomial:
         r, p = omega
         g = np.maximum(d - self.minimum, 0)
         survivor = np.where(g > 0, betaincc(r, np.maximum(g, 1), p), 1.0)
-        log_p = self.log_probability(g + self.minimum, omega)
+        log_p = partial(self.log_probability, g + self.minimum, omega)
         return log_tail(g, survivor, log_p, lambda g: np.asarray((g + r) / (g + 1) * (1 - p)))
 
     def hazard(self, n_ages: int, omega: NegativeBinomialOmega) -> FloatArray:

@@ -1,6 +1,7 @@
 """Poisson durations."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ class Poisson:
     def log_survivor(self, d: Array, omega: PoissonOmega) -> FloatArray:
         g = np.maximum(d - self.minimum, 0)
         survivor = np.where(g > 0, gammainc(np.maximum(g, 1), omega.rate), 1.0)
-        log_p = self.log_probability(g + self.minimum, omega)
+        log_p = partial(self.log_probability, g + self.minimum, omega)
         return log_tail(g, survivor, log_p, lambda g: np.asarray(omega.rate / (g + 1)))
 
     def hazard(self, n_ages: int, omega: PoissonOmega) -> FloatArray:
