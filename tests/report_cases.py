@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from html import unescape
 
 import numpy as np
@@ -20,6 +21,14 @@ NASTY = ["<script>alert(1)</script>", "$$x^2$$ @{y} $index", "</script><b>'&\"am
 def draw_some(model=MODEL, y=Y, init=PATH, **settings) -> ihmm.Posterior:
     settings = {"draws": 6, "tune": 4, "chains": 2, "seed": 1, "moves": ()} | settings
     return ihmm.sample(model, y, init=init, progress=False, **settings)
+
+
+@cache
+def plain_page(posterior: ihmm.Posterior) -> str:
+    """The page with nothing else said about it, which many tests read."""
+    from ihmm import report
+
+    return report.render(posterior)
 
 
 def words(page: str) -> str:

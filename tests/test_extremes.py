@@ -227,7 +227,6 @@ def test_priors_of_counts_may_be_narrow_or_wide(emission):
     ("gamma", "concentration"),
     [
         (1e-6, 1),
-        pytest.param(1e4, 1, marks=pytest.mark.slow),  # a sweep instantiates about 50 000 states
         (1, 1e-6),
         (1, 1e4),
         (1e-6, 1e-6),
@@ -238,6 +237,17 @@ def test_priors_of_counts_may_be_narrow_or_wide(emission):
 @ALL_EMISSIONS
 def test_concentrations_may_be_tiny_or_huge(emission, y, gamma, concentration, proposal):
     draw_some(emission, y, proposal, ihmm.HDPPrior(gamma, concentration), draws=2, tune=0, chains=1)
+
+
+@pytest.mark.slow
+@ALL_EMISSIONS
+def test_a_sweep_may_instantiate_fifty_thousand_states(emission, y):
+    draw_some(emission, y, "posterior", ihmm.HDPPrior(1e4, 1), draws=2, tune=0, chains=1)
+
+
+@pytest.mark.slow
+def test_a_sweep_may_reach_for_fifty_thousand_states_one_by_one():
+    draw_some(NORMAL, TWO_LEVELS, "prior", ihmm.HDPPrior(1e4, 1), draws=2, tune=0, chains=1)
 
 
 SAMPLERS_OF_ANY_GAMMA = [ihmm.ParticleGibbs(), ihmm.ParticleGibbs(10, resampling="multinomial"), ihmm.Beam()]

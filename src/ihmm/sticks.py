@@ -130,7 +130,8 @@ def resize(sticks: Sticks, used_columns: int, states: int, rows: int, columns: i
 
 def n_columns(sticks: Sticks) -> int:
     """Number of columns of the longest row."""
-    return max(sticks.known[: sticks.size[1]].tolist())
+    known: list[int] = sticks.known[: sticks.size[1]].tolist()
+    return max(known)
 
 
 def open_state(sticks: Sticks, state: int) -> Sticks:

@@ -16,7 +16,7 @@ import ihmm
 from ihmm import report
 from ihmm._numbers import three_digits
 from ihmm.report import _text
-from report_cases import KINDS, MODEL, NASTY, PATH, RNG, draw_some, embedded, tables, words
+from report_cases import KINDS, MODEL, NASTY, PATH, RNG, draw_some, embedded, plain_page, tables, words
 
 # Text and tables
 
@@ -34,7 +34,7 @@ def test_the_page_begins_with_the_number_of_states_and_the_verdict(posterior):
 
 
 def test_the_table_of_levels_comes_first(posterior):
-    header, *rows = tables(report.render(posterior))[0]
+    header, *rows = tables(plain_page(posterior))[0]
     assert header[0] == "level"
     assert [row[0] for row in rows] == [str(j) for j in range(posterior.levels().n_levels)]
 
@@ -48,13 +48,13 @@ def test_the_page_has_the_size_of_the_data(several):
         "chains": "2",
         "draws": "6 per chain",
     }
-    assert "4 (2.16%)" in words(report.render(several))
+    assert "4 (2.16%)" in words(plain_page(several))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_table_of_states_agrees_with_the_summary(kind, request):
     posterior = request.getfixturevalue(kind)
-    shown, expected = tables(report.render(posterior))[1], posterior.summary().table()
+    shown, expected = tables(plain_page(posterior))[1], posterior.summary().table()
     assert len(shown) == 1 + len(expected)
     for k, row in enumerate(shown[1:]):
         assert row[0].endswith(f" {k}")
@@ -69,7 +69,7 @@ def test_numbers_have_three_significant_digits_and_few_exponents():
 
 
 def test_the_table_of_transitions_agrees_with_the_summary(posterior):
-    shown = tables(report.render(posterior))[2]
+    shown = tables(plain_page(posterior))[2]
     np.testing.assert_allclose(
         [[float(cell) for cell in row[1:]] for row in shown[1:]], posterior.summary().transitions, atol=5e-5
     )
@@ -94,7 +94,7 @@ def test_without_arviz_the_page_says_so(posterior, monkeypatch):
 
 
 def test_one_state_is_singular(single):
-    assert words(report.render(single)).startswith("Hidden states Hidden states 1 level. ")
+    assert words(plain_page(single)).startswith("Hidden states Hidden states 1 level. ")
 
 
 def test_every_column_with_a_density_has_a_figure():
@@ -111,7 +111,7 @@ def test_names_of_columns_are_used_in_the_table(wide):
     header = tables(report.render(wide, names=["force", "torque", "angle"]))[1][0]
     assert header[4:8] == ["mean of force", "mean of torque", "mean of angle", "covariance of force"]
     assert "covariance of force and angle" in header
-    assert "mean of column 1" in tables(report.render(wide))[1][0]
+    assert "mean of column 1" in tables(plain_page(wide))[1][0]
 
 
 def test_only_the_first_columns_are_shown():
@@ -127,7 +127,7 @@ def test_only_the_first_columns_are_shown():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_loaded_from_the_network(kind, request):
-    page = report.render(request.getfixturevalue(kind))
+    page = plain_page(request.getfixturevalue(kind))
     tags = re.findall(r"<[a-z][^<>]*>", re.sub(r"(<script[^>]*>).*?</script>", r"\1", page, flags=re.DOTALL))
     assert not [tag for tag in tags if re.search(r"\b(src|href|srcset|action|poster|data)=", tag)]
     style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]

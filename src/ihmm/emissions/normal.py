@@ -11,6 +11,7 @@ from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._conjugate import Conjugate, total
+from ihmm.emissions._parameters import take
 from ihmm.emissions._protocol import ConjugateEmission
 from ihmm.emissions._validation import real_values
 from ihmm.kernels import densities
@@ -156,9 +157,9 @@ def log_likelihood(statistics: Moments, phi: NormalPhi) -> float:
 def log_normal_given(statistics: Moments, mean: FloatArray, variance: FloatArray) -> float:
     """log Π_t N(y_t | mean_k, variance_k), k = s_t, from sufficient statistics."""
     here = statistics.number > 0  # the parameters of unvisited states may be too large to be squared
-    number, average, square = statistics
     if not here.all():
-        number, average, square, mean, variance = (a[here] for a in (number, average, square, mean, variance))
+        statistics, mean, variance = take(statistics, here), mean[here], variance[here]
+    number, average, square = statistics
     distance = (square + number * np.square(average - mean)) / variance
     return -0.5 * float((distance + number * (LOG_2PI + np.log(variance))).sum())
 

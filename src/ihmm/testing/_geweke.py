@@ -167,7 +167,7 @@ def _with_components(rng: np.random.Generator, model: Model, draw: Draw, missing
 def _simulate_data(
     rng: np.random.Generator, model: Model, draw: Draw, lengths: list[int], missing: BoolArray | None
 ) -> Data:
-    """New observations given everything else, some of them hidden: without the marginal densities that a sweep needs."""
+    """New observations given everything else, some of them hidden; enough to score them, not for a sweep."""
     offsets = np.array([0, *accumulate(lengths)])
     if missing is None:
         return model.arrange(draw_observations(rng, model, draw, offsets[1:-1]), offsets)
