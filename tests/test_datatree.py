@@ -152,6 +152,7 @@ def test_a_parameter_named_like_a_hyperparameter_keeps_apart():
     assert tree["posterior"]["emission_concentration"].dims == ("chain", "draw", "state")
 
 
+@pytest.mark.slow
 def test_arviz_summarises_and_scores_the_tree_without_a_warning():
     pytest.importorskip("xarray_einstats", reason="the part of arviz-stats that reads trees needs it")
     import arviz_stats

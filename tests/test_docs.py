@@ -119,6 +119,7 @@ def test_blocks_are_found_unless_marked():
     assert blocks(text) == [(2, "one\n"), (text.count("\n") - 2, "five\n")]
 
 
+@pytest.mark.slow
 def test_every_public_name_is_what_it_says_whatever_was_imported_before():
     """A module of the same name would take the place of a function once it is imported."""
     code = """

@@ -61,6 +61,7 @@ def test_forecasts_imputed_values_and_likelihoods_are_sound(drawn):
     assert np.isfinite(posterior.log_likelihood(posterior.data.values)).all()
 
 
+@pytest.mark.slow
 def test_pictures_and_reports_are_drawn(drawn, tmp_path):
     plots, report = pytest.importorskip("ihmm.plots"), pytest.importorskip("ihmm.report")
     _, posterior = drawn

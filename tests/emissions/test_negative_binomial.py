@@ -33,6 +33,7 @@ def test_density_is_that_of_scipy(rate, size):
     np.testing.assert_allclose(EMISSION.log_density(y[:5], phi)[:, 0], expected[:5], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_updates_visit_the_posterior_that_a_grid_gives():
     y, states = np.array([0, 3, 9, 1, 14]), np.zeros(5, np.int64)
     log_rate, log_size = np.meshgrid(np.linspace(-3, 5, 300), np.linspace(-5, 4, 300))
