@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.labels import one_to_one
 
 MAX_STEPS = 20_000  # time steps compared
 MAX_PATHS = 12  # draws of each chain that are compared
@@ -88,7 +88,7 @@ def _differences(left: IntArray, right: IntArray) -> FloatArray:
         for j, b in enumerate(right):
             width = int(b.max()) + 1
             counts = np.bincount(a * width + b, minlength=(int(a.max()) + 1) * width).reshape(-1, width)
-            out[i, j] = 1 - counts[linear_sum_assignment(counts, maximize=True)].sum() / len(a)
+            out[i, j] = 1 - counts[one_to_one(counts)].sum() / len(a)
     return out
 
 

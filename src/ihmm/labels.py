@@ -7,7 +7,6 @@ each draw are matched to the states of that segmentation.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.kernels.counts import count_overlap
@@ -54,8 +53,16 @@ def _best_matching(states: Array, reference: Array) -> tuple[IntArray, IntArray,
     """One-to-one pairs of states of two sequences that agree at as many steps as possible, and how many these are."""
     counts = np.empty((int(states.max()) + 1, int(reference.max()) + 1), np.int64)
     count_overlap(states, reference, counts)
-    rows, columns = linear_sum_assignment(counts, maximize=True)
+    rows, columns = one_to_one(counts)
     return rows, columns, int(counts[rows, columns].sum())
+
+
+def one_to_one(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows and columns of `counts`, each at most once, with the largest sum."""
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    return rows, columns
 
 
 def order_by_use(states: Array) -> IntArray:
@@ -99,7 +106,7 @@ def match(states: Array, n_states: int, reference: IntArray, n_labels: int) -> M
     """
     counts = np.empty((n_states, n_labels), np.int64)
     count_overlap(states, reference, counts)
-    pairs = linear_sum_assignment(counts, maximize=True)
+    pairs = one_to_one(counts)
     state_size, label_size = counts.sum(axis=1), counts.sum(axis=0)
     state = np.full(n_labels, -1)
     label = np.argmax(counts, axis=1)
