@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.kernels.assignment import assign
 from ihmm.kernels.counts import count_overlap
 
 MAX_CANDIDATES = 60  # draws considered as a segmentation
@@ -59,10 +60,10 @@ def _best_matching(states: Array, reference: Array) -> tuple[IntArray, IntArray,
 
 def one_to_one(counts: IntArray) -> tuple[IntArray, IntArray]:
     """Rows and columns of `counts`, each at most once, with the largest sum."""
-    from scipy.optimize import linear_sum_assignment  # slow to import
-
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    return rows, columns
+    wide = np.ascontiguousarray(counts if counts.shape[0] <= counts.shape[1] else counts.T)
+    short, long = np.arange(len(wide)), np.empty(len(wide), np.int64)
+    assign(wide, long)
+    return (short, long) if counts.shape[0] <= counts.shape[1] else (long, short)
 
 
 def order_by_use(states: Array) -> IntArray:

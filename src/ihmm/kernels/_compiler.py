@@ -23,6 +23,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime import rtsys
 from numba.core.typed_passes import NativeLowering
 
 from ihmm.kernels._cache import cache_folder, version_of_sources
@@ -157,6 +158,12 @@ class KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
     _impl_class = KernelCacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As numba does, but without all that it needs in order to compile: 0.3 seconds and 20 MB."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     @property
     def is_empty(self) -> bool:
