@@ -51,7 +51,7 @@ def inherit(estimator: type) -> None:
         for each in estimator.__mro__:
             if EstimatorOnDemand in each.__bases__:
                 each.__bases__ = (ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator)
-                super(each, each).__init_subclass__()
+                super(each, each).__init_subclass__()  # type: ignore[arg-type]
 
 
 def not_fitted(estimator: Any) -> Exception:
@@ -59,7 +59,8 @@ def not_fitted(estimator: Any) -> Exception:
     from sklearn.exceptions import NotFittedError
 
     name = type(estimator).__name__
-    return NotFittedError(f"This {name} instance is not fitted yet. Call 'fit' before using this method.")
+    error: Exception = NotFittedError(f"This {name} instance is not fitted yet. Call 'fit' before using this method.")
+    return error
 
 
 def checked(estimator: Any, X: Any, values: Any, *, reset: bool) -> Array:

@@ -37,7 +37,7 @@ class Hierarchy:
         return np.unique(self._labels[last], return_inverse=True)[1]
 
     def at_most(self, n_groups: int) -> IntArray:
-        """(n,): groups after as few merges as it takes to have no more than `n_groups`; equal distances count as one."""
+        """(n,): groups after as few merges as it takes to have at most `n_groups`; equal distances count as one."""
         return self.within(self._heights[max(len(self._heights) - n_groups, 0)])
 
 

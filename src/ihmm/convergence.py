@@ -15,7 +15,7 @@ def rhat(x: FloatArray) -> float:
     """Rank-normalised split R-hat of (chains, draws): the larger of those for the location and for the scale."""
     halves = split(x)
     folded = np.abs(halves - np.median(halves))
-    return float(np.fmax(*(_plain_rhat(normal_scores(each)) for each in (halves, folded))))
+    return float(np.fmax(_plain_rhat(normal_scores(halves)), _plain_rhat(normal_scores(folded))))
 
 
 def ess_bulk(x: FloatArray) -> float:

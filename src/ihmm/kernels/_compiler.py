@@ -34,7 +34,7 @@ MAX_WAIT = 60.0  # seconds for another process to compile a function
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """A compiled function: ready to be called by Python, and as a part of other compiled functions."""
 
-    n_compiled = 0  # by this process, of all kernels
+    compiled: ClassVar[list["Kernel"]] = []  # by this process; once for each signature
     waiting: ClassVar[dict["Kernel", float]] = {}  # kernels being compiled or loaded, since when
 
     def __init__(self, py_func: Any, locals: Any, targetoptions: Any) -> None:
@@ -54,7 +54,8 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             return compiled
         finally:
             Kernel.waiting.pop(self, None)
-            Kernel.n_compiled += sig in self._cache_misses
+            if sig in self._cache_misses:
+                Kernel.compiled.append(self)
 
     @property
     def is_cold(self) -> bool:
