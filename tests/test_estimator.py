@@ -1,10 +1,14 @@
 """InfiniteHMM: scikit-learn's estimator checks, hmmlearn's names, and the supported inputs."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -344,3 +348,79 @@ def test_a_clock_among_the_columns_is_left_out(kind):
         fitted.predict(X[:, 2:] if kind == "array" else frame[["x"]], lengths=lengths),
     )
     assert isinstance(fitted.emission_, ihmm.Normal), "gaussian is another name of normal"
+
+
+# scikit-learn is imported when it is needed
+
+START = """
+import sys
+import numpy as np
+import ihmm
+hmm = ihmm.InfiniteHMM("normal", draws=5, tune=5, chains=1, random_state=0)
+X = np.sin(np.arange(60.0)).reshape(-1, 1)
+"""
+
+
+def test_an_estimator_is_one_of_scikit_learn_at_once_if_that_was_imported_before():
+    assert issubclass(InfiniteHMM, BaseEstimator)
+
+
+def in_new_process(code):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-W", "error", "-c", START + code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_fitting_and_predicting_import_nothing_that_is_not_needed():
+    code = """
+hmm.fit(X).predict(X)
+hmm.fit([X[:30], X[30:]]).score(X)
+hmm.posterior_.check()
+heavy = "sklearn", "pandas", "xarray", "arviz_stats", "matplotlib", "scipy.stats", "scipy.optimize", "rich"
+print([name for name in heavy if name in sys.modules])
+"""
+    result = in_new_process(code)
+    assert result.stdout.strip() == "[]", result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from sklearn.base import clone; assert clone(hmm).fit(X).get_params()['draws'] == 5",
+        "assert repr(hmm).startswith('InfiniteHMM(')",
+        "assert hmm.get_params()['tune'] == 5 and hmm.set_params(tune=6).tune == 6",
+        "assert 'get_params' in dir(hmm)",
+        "assert 'InfiniteHMM' in hmm._repr_html_()",
+        "assert type(hmm.set_output(transform='pandas').fit_transform(X)).__name__ == 'DataFrame'",
+        "from sklearn.utils import get_tags; assert get_tags(hmm).input_tags.allow_nan",
+        "from sklearn import set_config as c; c(enable_metadata_routing=True); hmm.set_fit_request(lengths=True)",
+        "import pickle; assert (pickle.loads(pickle.dumps(hmm.fit(X))).predict(X) == hmm.predict(X)).all()",
+        "assert not hasattr(hmm, 'no_such_attribute')",
+    ],
+)
+def test_an_estimator_becomes_one_of_scikit_learn_when_it_is_asked(code):
+    is_one = "\nfrom sklearn.base import BaseEstimator; assert isinstance(hmm, BaseEstimator)"
+    result = in_new_process(code + is_one)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.slow
+def test_a_derived_class_has_its_own_output_and_parameters():
+    code = """
+class Mine(ihmm.InfiniteHMM):
+    def transform(self, X):
+        return 1 - super().predict_proba(X)
+    def fit(self, X, y=None, *, weight=None):
+        return super().fit(X)
+from sklearn import set_config
+from sklearn.base import BaseEstimator
+set_config(enable_metadata_routing=True)
+mine = Mine("normal", draws=5, tune=5, chains=1, random_state=0)
+assert isinstance(mine, BaseEstimator) and isinstance(hmm, BaseEstimator)
+mine.set_fit_request(weight=True)
+assert type(mine.set_output(transform="pandas").fit(X).transform(X)).__name__ == "DataFrame"
+"""
+    result = in_new_process(code)
+    assert result.returncode == 0, result.stderr

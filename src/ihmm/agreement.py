@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.clustering import Hierarchy, complete
+from ihmm.labels import one_to_one
 
 MAX_STEPS = 20_000  # time steps compared
 MAX_PATHS = 12  # draws of each chain that are compared
@@ -88,7 +89,7 @@ def _differences(left: IntArray, right: IntArray) -> FloatArray:
         for j, b in enumerate(right):
             width = int(b.max()) + 1
             counts = np.bincount(a * width + b, minlength=(int(a.max()) + 1) * width).reshape(-1, width)
-            out[i, j] = 1 - counts[linear_sum_assignment(counts, maximize=True)].sum() / len(a)
+            out[i, j] = 1 - counts[one_to_one(counts)].sum() / len(a)
     return out
 
 
@@ -98,13 +99,7 @@ def _without_diagonal(differences: FloatArray) -> FloatArray:
 
 def _modes(far: Array, n_levels: IntArray, log_likelihood: FloatArray) -> tuple[Mode, ...]:
     """Groups of chains of which no two are far from each other."""
-    if len(far) == 1:
-        label = np.zeros(1, np.int64)
-    else:
-        from scipy.cluster.hierarchy import fcluster, linkage  # slow to import
-
-        tree = linkage(far[np.triu_indices(len(far), 1)].astype(np.float64), "complete")
-        label = fcluster(tree, 0.5, "distance").astype(np.int64)
+    label = Hierarchy(far.astype(np.float64), complete).within(0.5)
     modes = []
     for k in np.unique(label):
         here = np.flatnonzero(label == k)

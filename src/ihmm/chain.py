@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,7 @@ def sample(
     draws, tune, thin
         Each chain makes `tune` sweeps that are discarded, then keeps one draw every `thin` sweeps until it has `draws`.
         ``draws="auto"`` keeps 500 and doubles the number until the chains have converged by ``posterior.check()``, up
-        to 4000; this needs the extra `arviz`, without which 1000 draws are kept.
+        to 4000.
     chains
         Number of chains.
     seed
@@ -116,7 +115,7 @@ def sample(
         The former name of `workers`.
     """
     automatic = draws == "auto"
-    draws = _first_draws() if automatic else _checks.count('draws (kept per chain, or "auto")', draws)
+    draws = FIRST_AUTO_DRAWS if automatic else _checks.count('draws (kept per chain, or "auto")', draws)
     tune = _checks.count("tune (sweeps discarded per chain)", tune, least=0)
     chains = _checks.count("chains", chains, most=_checks.MAX_CHAINS)
     thin = _checks.count("thin (sweeps per kept draw)", thin)
@@ -202,11 +201,6 @@ def iterate(
     )
     rng = np.random.Generator(np.random.PCG64(streams(seed, 1)[0]))
     return sweeps(rng, data, settings, start)
-
-
-def _first_draws() -> int:
-    """How many draws to make before convergence is checked; all of them if it cannot be."""
-    return FIRST_AUTO_DRAWS if find_spec("arviz_stats") else 2 * FIRST_AUTO_DRAWS
 
 
 def _check_resources(cores: int | None, workers: Workers | None, executor: Executor | None) -> Resources:

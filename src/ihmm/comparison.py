@@ -8,6 +8,7 @@ model is fitted again (Bürkner, Gabry and Vehtari, Journal of Statistical Compu
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from ihmm import _html, averages
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.datatree import some_draws
-from ihmm.diagnostics import array_stats
 from ihmm.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _last_blocks(offsets: IntArray) -> IntArray:
 
 def _leave_future_out(name: str, sums: FloatArray) -> FloatArray:
     """(reliable blocks,): log p(block | all before it), from the last block backwards."""
-    psis = array_stats().psislw
+    psis = _pareto_smoothing()
     most = min(1 - 1 / np.log10(len(sums)), MAX_KHAT)
     found: list[float] = []
     left_out = np.zeros(len(sums))
@@ -217,6 +217,13 @@ def _leave_future_out(name: str, sums: FloatArray) -> FloatArray:
 
 
 # Held-out data
+
+
+def _pareto_smoothing() -> Any:
+    try:
+        return import_module("arviz_stats.base").array_stats.psislw
+    except ImportError as error:
+        raise ImportError("comparing models on their own data needs ArviZ: pip install 'ihmm[arviz]'") from error
 
 
 def _all_blocks(offsets: IntArray) -> tuple[IntArray, IntArray]:

@@ -16,6 +16,7 @@ import numpy as np
 from ihmm._threads import processors
 from ihmm._typing import Array
 from ihmm.kernels import (
+    assignment,
     conditionals,
     counts,
     csmc,
@@ -45,6 +46,7 @@ SEED = 1  # of the rehearsal: any will do
 Kernels = tuple[Callable[..., Any], ...]
 
 ALWAYS: Kernels = (
+    assignment.assign,
     conditionals.resample_transitions,
     counts.compact,
     counts.count_overlap,

@@ -6,14 +6,13 @@ steps that come and go, and hyperparameters, are reported as details and do not 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc
 
-from ihmm import _html
+from ihmm import _html, convergence
 from ihmm._typing import Array, FloatArray
 from ihmm.agreement import Agreement, describe
 from ihmm.remedies import Remedy, RunFacts, remedy
@@ -168,7 +167,6 @@ class Check:
 
 def check(evidence: Evidence) -> Check:
     """Run all diagnostics."""
-    stats = array_stats()
     number = np.asarray(evidence.n_levels_by_draw, float)
     as_reported = (number == evidence.n_levels).mean(axis=1)
     quantities = {NUMBER: number, **{name: np.asarray(x, float) for name, x in evidence.quantities.items()}}
@@ -179,14 +177,14 @@ def check(evidence: Evidence) -> Check:
 
     details = {name: np.asarray(x, float) for name, x in evidence.details.items()}
     varying = {name: x for name, x in (quantities | details).items() if np.isfinite(x).all() and np.ptp(x) > 0}
-    rhat = {name: _rhat(stats, x) for name, x in varying.items()}
-    bulk = {name: float(stats.ess(x, chain_axis=0, draw_axis=1)) for name, x in varying.items()}
-    tail = {name: _ess_tail(stats, x) for name, x in varying.items()}
+    rhat = {name: _rhat(x) for name, x in varying.items()}
+    bulk = {name: convergence.ess_bulk(x) for name, x in varying.items()}
+    tail = {name: convergence.ess_tail(x) for name, x in varying.items()}
     used = {name: varying[name] for name in varying if name in quantities}
     used = {name: x for name, x in used.items() if x.std() > evidence.tolerances.get(name, 0.0)}
     if as_reported.min() >= MIN_MAJORITY:
         used.pop(NUMBER, None)  # extra levels that come and go do not change the number reported
-    apart = differing(stats, used)
+    apart = differing(used)
 
     modes = _check_modes(evidence.agreement, evidence.log_likelihood)
     mixing = _check_rhat(used, rhat, bulk, apart, n_chains)
@@ -226,28 +224,16 @@ def check(evidence: Evidence) -> Check:
     )
 
 
-def array_stats() -> Any:
-    try:
-        return import_module("arviz_stats.base").array_stats
-    except ImportError as error:
-        raise ImportError("convergence diagnostics need ArviZ: pip install 'ihmm[arviz]'") from error
-
-
-def _rhat(stats: Any, x: FloatArray) -> float:
+def _rhat(x: FloatArray) -> float:
     """Rank-normalised split R-hat; infinite if every half chain is constant, at different values."""
     half = x.shape[1] // 2
     if np.all(np.ptp(x[:, :half], axis=1) == 0) and np.all(np.ptp(x[:, -half:], axis=1) == 0):
         return float("inf")
-    value = float(stats.rhat(x, chain_axis=0, draw_axis=1))
-    return value if np.isfinite(value) else 1.0  # ranks have no variance: almost constant, and equal in all chains
+    value = convergence.rhat(x)
+    return 1.0 if np.isnan(value) else value  # ranks have no variance: almost constant, and equal in all chains
 
 
-def _ess_tail(stats: Any, x: FloatArray) -> float:
-    value = float(stats.ess(x, chain_axis=0, draw_axis=1, method="tail", prob=(0.05, 0.95)))
-    return value if np.isfinite(value) else float(x.size)
-
-
-def differing(stats: Any, varying: Mapping[str, FloatArray]) -> list[str]:
+def differing(varying: Mapping[str, FloatArray]) -> list[str]:
     """Quantities whose means differ between the chains by more than their autocorrelation explains.
 
     With independent draws, Σ_c (mean_c − mean)² / se_c² is χ² with one degree of freedom less than there are chains.
@@ -256,7 +242,7 @@ def differing(stats: Any, varying: Mapping[str, FloatArray]) -> list[str]:
     for name, x in varying.items():
         if len(x) == 1:
             continue
-        ess = np.array([_own_ess(stats, chain) for chain in x])
+        ess = np.array([_own_ess(chain) for chain in x])
         error = np.maximum(x.var(axis=1) / ess, 1e-4 * x.var() / x.shape[1])  # constant chains have none of their own
         weight = 1 / error
         center = (weight * x.mean(axis=1)).sum() / weight.sum()
@@ -266,12 +252,9 @@ def differing(stats: Any, varying: Mapping[str, FloatArray]) -> list[str]:
     return found
 
 
-def _own_ess(stats: Any, chain: FloatArray) -> float:
+def _own_ess(chain: FloatArray) -> float:
     """Effective sample size of one chain, at least 2."""
-    if np.ptp(chain) == 0:
-        return float(len(chain))
-    value = float(stats.ess(chain[None], chain_axis=0, draw_axis=1, method="mean"))
-    return max(value, 2.0) if np.isfinite(value) else 2.0
+    return max(convergence.ess_mean(chain[None]), 2.0)
 
 
 def _check_modes(agreement: Agreement, log_likelihood: FloatArray) -> Finding:

@@ -5,12 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ihmm import _checks
+from ihmm._scikit_learn import EstimatorOnDemand, as_random_state, checked, not_fitted
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.arrays import as_array
 from ihmm.chain import sample
@@ -30,7 +27,7 @@ TINY = 1e-300  # keeps state probabilities positive
 HMMLEARN_NAMES = {"mean": "means_", "probs": "emissionprob_", "rate": "lambdas_"}
 
 
-class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class InfiniteHMM(EstimatorOnDemand):
     """A hidden Markov model that infers its number of states.
 
     Parameters
@@ -188,7 +185,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             choice.model,
             Sequences.of(
                 series,
-                columns=getattr(self, "feature_names_in_", column_names(X)),
+                columns=vars(self).get("feature_names_in_", column_names(X)),
                 clock=clock or recorded,
                 symbols=self._symbols,
             ),
@@ -196,7 +193,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             draws=self.draws,
             tune=self.tune,
             chains=self.chains,
-            seed=int(check_random_state(self.random_state).randint(2**31)),
+            seed=int(as_random_state(self.random_state).randint(2**31)),
             init=choice.init if isinstance(self.init, str) and self.init == "auto" else self.init,
             thin=self.thin,
             cores=self.cores,
@@ -267,7 +264,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         """Simulate a series from a random draw: X, (n_samples, n_features), and its states, −1 for unseen states."""
         posterior = self._posterior()
         _checks.count("n_samples", n_samples)
-        seed = int(check_random_state(random_state).randint(2**31))
+        seed = int(as_random_state(random_state).randint(2**31))
         rng = np.random.default_rng(seed)
         draws, matches = list(posterior), posterior.summary().matches
         i = int(rng.integers(len(draws)))
@@ -276,7 +273,8 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         return X.reshape(n_samples, -1), states
 
     def _posterior(self) -> Posterior:
-        check_is_fitted(self, "posterior_")
+        if "posterior_" not in vars(self):
+            raise not_fitted(self)
         return self.posterior_
 
     def _find_times(self, X: Any, lengths: ArrayLike | None) -> Clock | None:
@@ -293,7 +291,7 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def _series(self, X: Any, lengths: ArrayLike | None, *, y: Any = None, reset: bool = False) -> list[Array]:
         """X as a list of validated series, (T, D) each."""
         if not reset:
-            check_is_fitted(self, "posterior_")
+            self._posterior()
         if _is_list_of_series(X):
             if lengths is not None:
                 raise ValueError("lengths apply to concatenated series, but X is a list of series")
@@ -323,13 +321,10 @@ class InfiniteHMM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
 
     def _validate(self, X: Any, *, reset: bool) -> Array:
         """One series as (T, D), NaN where missing, with the columns of the fit."""
-        values: Any = X if issparse(X) else _numbers(X)  # scikit-learn refuses sparse matrices
+        values: Any = X if hasattr(X, "tocsr") else _numbers(X)  # scikit-learn refuses sparse matrices
         if _n_dimensions(X) == 1 and (reset or self.n_features_in_ == 1):
             X = values = values.reshape(-1, 1)
-        checked: Array = check_array(values, ensure_all_finite="allow-nan", estimator=self, input_name="X")
-        names = X if column_names(X) is not None else checked
-        validate_data(self, names, reset=reset, skip_check_array=True)  # names and number of columns
-        return checked
+        return checked(self, X, values, reset=reset)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

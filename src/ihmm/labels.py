@@ -7,9 +7,9 @@ each draw are matched to the states of that segmentation.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.kernels.assignment import assign
 from ihmm.kernels.counts import count_overlap
 
 MAX_CANDIDATES = 60  # draws considered as a segmentation
@@ -54,8 +54,16 @@ def _best_matching(states: Array, reference: Array) -> tuple[IntArray, IntArray,
     """One-to-one pairs of states of two sequences that agree at as many steps as possible, and how many these are."""
     counts = np.empty((int(states.max()) + 1, int(reference.max()) + 1), np.int64)
     count_overlap(states, reference, counts)
-    rows, columns = linear_sum_assignment(counts, maximize=True)
+    rows, columns = one_to_one(counts)
     return rows, columns, int(counts[rows, columns].sum())
+
+
+def one_to_one(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows and columns of `counts`, each at most once, with the largest sum."""
+    wide = np.ascontiguousarray(counts if counts.shape[0] <= counts.shape[1] else counts.T)
+    short, long = np.arange(len(wide)), np.empty(len(wide), np.int64)
+    assign(wide, long)
+    return (short, long) if counts.shape[0] <= counts.shape[1] else (long, short)
 
 
 def order_by_use(states: Array) -> IntArray:
@@ -99,7 +107,7 @@ def match(states: Array, n_states: int, reference: IntArray, n_labels: int) -> M
     """
     counts = np.empty((n_states, n_labels), np.int64)
     count_overlap(states, reference, counts)
-    pairs = linear_sum_assignment(counts, maximize=True)
+    pairs = one_to_one(counts)
     state_size, label_size = counts.sum(axis=1), counts.sum(axis=0)
     state = np.full(n_labels, -1)
     label = np.argmax(counts, axis=1)

@@ -70,7 +70,7 @@ def _name(names: Sequence[str], i: int) -> str:
 
 def _summary(posterior: Posterior, table: "pandas.DataFrame") -> dict[str, Any]:
     """The contents of summary.json."""
-    found, levels, checked = posterior.summary(), posterior.levels(), check(posterior)
+    found, levels, checked = posterior.summary(), posterior.levels(), posterior.check()
     summary = {
         "n_levels": levels.n_levels,
         "n_levels_probabilities": {str(n): p for n, p in levels.n_levels_probabilities.items()},
@@ -84,7 +84,7 @@ def _summary(posterior: Posterior, table: "pandas.DataFrame") -> dict[str, Any]:
         "transitions": found.transitions.tolist(),
         "seconds_per_step": posterior.clock.step,
         "rates": found.rate_table().to_dict("records"),
-        "check": None if checked is None else _check_as_dict(checked),
+        "check": _check_as_dict(checked),
         "model": repr(posterior.model),
         "sampler": repr(posterior.sampler),
         "seed": posterior.seed,
@@ -93,11 +93,6 @@ def _summary(posterior: Posterior, table: "pandas.DataFrame") -> dict[str, Any]:
         "lengths": posterior.lengths.tolist(),
     }
     return {name: _without_nan(value) for name, value in summary.items()}
-
-
-def check(posterior: Posterior) -> Check | None:
-    """Convergence diagnostics, or None without the extra `arviz`."""
-    return posterior.check() if find_spec("arviz_stats") else None
 
 
 def _check_as_dict(checked: Check) -> dict[str, Any]:

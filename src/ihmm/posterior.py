@@ -145,7 +145,7 @@ class Posterior:
     def check(self) -> diagnostics.Check:
         """Can the answer be trusted? Convergence, agreement of the chains and fit of the model. Print it to read it.
 
-        The verdict rests on the levels: see `levels`. Requires the extra `arviz`.
+        The verdict rests on the levels: see `levels`.
         """
         key = self.resolution
         if key not in self._checks:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from threading import Event, Lock
 
 import numpy as np
@@ -80,7 +79,7 @@ def run_to_convergence(backend: Backend, resources: Resources, progress: Progres
 def _may_double(backend: Backend) -> bool:
     draws = 2 * backend.settings.draws
     states = draws * backend.settings.chains * len(backend.data.y)
-    return draws <= MAX_AUTO_DRAWS and states <= MAX_AUTO_STATES and find_spec("arviz_stats") is not None
+    return draws <= MAX_AUTO_DRAWS and states <= MAX_AUTO_STATES
 
 
 def _is_complete(posterior: Posterior, backend: Backend) -> bool:

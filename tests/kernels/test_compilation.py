@@ -148,6 +148,16 @@ def test_counting_goes_on_from_the_first_look_to_the_run(monkeypatch):
     assert (progress.done, progress.total) == (0, 1)
 
 
+def test_kernels_that_were_not_expected_do_not_count_as_those_that_were(monkeypatch):
+    monkeypatch.setattr(Kernel, "compiled", [])
+    compiled = set()
+    monkeypatch.setattr(compilation, "is_cold", lambda kernel: kernel not in compiled)
+    progress = compilation.Compilation((shifted, draws.uniform))
+    compiled.add(shifted)
+    Kernel.compiled.extend([shifted, shifted, draws.normal])  # for two kinds of arguments, and another one
+    assert (progress.done, progress.total) == (3, 4)
+
+
 def in_new_process(code, cache, **keywords):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, **({"text": True} | keywords))
@@ -292,7 +302,7 @@ from ihmm import compiling
 from ihmm.kernels._compiler import Kernel
 task = pickle.load(sys.stdin.buffer)
 task.sweep()
-print(Kernel.n_compiled)
+print(len(Kernel.compiled))
 """
     process = in_new_process(code, tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=False)
     assert int(process.communicate(contents)[0]) <= 1

@@ -86,13 +86,6 @@ def test_settings_are_those_of_the_run_and_those_given(posterior):
     assert rows["lab.rate"] == "5"
 
 
-def test_without_arviz_the_page_says_so(posterior, monkeypatch):
-    monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
-    text = words(report.render(posterior.thin(1)))  # a copy, which has not been checked yet
-    assert "Convergence was not checked: convergence diagnostics need ArviZ: pip install 'ihmm[arviz]'" in text
-    assert f"{posterior.levels().headline} {posterior.levels().certainty} steps" in text
-
-
 def test_one_state_is_singular(single):
     assert words(plain_page(single)).startswith("Hidden states Hidden states 1 level. ")
 

@@ -291,8 +291,6 @@ def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json
     click.echo(outputs.describe(posterior, run))
     if record.get("reasons"):
         click.echo("\nWhy this model:\n  " + "\n  ".join(record["reasons"]))
-    checked = outputs.check(posterior)
-    not_checked = "The result was not checked; pip install 'ihmm[arviz]'."
-    click.echo(f"\n{checked.text(str(run)) if checked is not None else not_checked}")
+    click.echo(f"\n{posterior.check().text(str(run))}")
     files = sorted(path.name for path in run.iterdir() if path.suffix in (".json", ".csv", ".toml", ".html"))
     click.echo(f"\nFiles in {run}: {', '.join(files)}")

@@ -16,22 +16,25 @@ class Compilation:
 
     def __init__(self, kernels: Sequence[Callable[..., Any]]) -> None:
         self._cold: list[Callable[..., Any]] = []
-        self._before = _n_compiled()
+        self._before = len(_compiled())
         self.expect(kernels)
 
     def expect(self, kernels: Sequence[Callable[..., Any]]) -> None:
         """These are still to come, whatever was expected before. If nothing was, counting starts again."""
         done = [kernel for kernel in self._cold if not is_cold(kernel)]
         if len(done) == len(self._cold):
-            done, self._before = [], _n_compiled()
+            done, self._before = [], len(_compiled())
         self._cold = done + [kernel for kernel in kernels if is_cold(kernel)]
         self.total = len(self._cold)
 
     @property
     def done(self) -> int:
-        """Number of kernels compiled so far; `total` grows if there are more than were expected."""
-        done = max(sum(not is_cold(kernel) for kernel in self._cold), _n_compiled() - self._before)
-        self.total = max(self.total, done + self.is_active)
+        """Number of kernels compiled so far; it and `total` grow by those that were not expected."""
+        expected = [kernel for kernel in self._cold if not is_cold(kernel)]
+        here = _compiled()[self._before :]
+        others = len(here) - len(set(here).intersection(expected))
+        done = len(expected) + others
+        self.total = max(len(self._cold) + others, done + self.is_active)
         return done
 
     @property
@@ -45,8 +48,8 @@ def is_cold(kernel: Callable[..., Any]) -> bool:
     return bool(getattr(kernel, "is_cold", False))
 
 
-def _n_compiled() -> int:
-    return Kernel.n_compiled if Kernel is not None else 0
+def _compiled() -> list[Callable[..., Any]]:
+    return Kernel.compiled if Kernel is not None else []
 
 
 def where_kept() -> tuple[Path, str]:

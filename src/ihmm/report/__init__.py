@@ -80,7 +80,7 @@ def render(
     return PAGE.get_template("page.html").render(
         title=title or "Hidden states",
         headline=_text.headline(posterior),
-        check=_text.check(posterior),
+        check=posterior.check(),
         facts=_text.facts(posterior),
         levels=_text.levels(posterior),
         states=_text.states(posterior, columns),

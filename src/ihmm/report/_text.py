@@ -11,7 +11,6 @@ import numpy as np
 from ihmm._numbers import three_digits
 from ihmm._plot_data import colours, column_names, letters
 from ihmm._typing import FloatArray
-from ihmm.diagnostics import Check
 from ihmm.posterior import Posterior
 from ihmm.summaries import QUANTILES
 
@@ -63,14 +62,6 @@ def levels(posterior: Posterior) -> LevelTable:
             Level(found.labels[j], [share, support, *mean, three_digits(factor * float(found.dwell[j])), kinetic])
         )
     return LevelTable(header, rows)
-
-
-def check(posterior: Posterior) -> Check | str:
-    """The convergence diagnostics, or why they are not available."""
-    try:
-        return posterior.check()
-    except ImportError as error:
-        return str(error)
 
 
 def facts(posterior: Posterior) -> dict[str, str]:
