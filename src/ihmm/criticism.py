@@ -17,12 +17,14 @@ from ihmm.levels import Levels
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.residuals import residuals
+from ihmm.rivals import rival_of_one_level
 from ihmm.summaries import dwell_times
 
 MIN_Z = 5.0  # standard errors by which a statistic must differ from its value under the model
 CORRELATION, GROSS_CORRELATION = 0.1, 0.2  # of successive residuals within a visit
 KURTOSIS, GROSS_KURTOSIS = 1.0, 3.0  # excess over a normal distribution
 DISPERSION, GROSS_DISPERSION = 1.15, 1.4  # standard deviation of residuals
+MEASURED = ("NoisyLevels", "Normal", "NormalMean", "StudentT")  # families whose levels may be noise
 OVERDISPERSED = 'emission="negative-binomial"'
 MAX_SCORE = 6.0  # larger residuals count as this, so that a single one does not decide
 LINE_SHARE, GROSS_LINE, LINE_WINDOW, LONGEST_LINE = 0.02, 0.1, 101, 2**17
@@ -69,6 +71,7 @@ def criticise(
             [visits_of(label[draw.states], data.offsets) for draw, label in zip(draws, label_of, strict=True)]
         )
     found += check_overlap(levels)
+    found += check_single_level(model, values, data.offsets, levels)
     found += check_cycle(level_visits, levels.n_levels)
     if isinstance(model.prior, FinitePrior) and model.prior.n_states == levels.n_levels:
         # Their number is given, so that nothing can create too many: no change of the model is advised.
@@ -233,7 +236,23 @@ def check_overlap(levels: Levels) -> Iterator[Criticism]:
     coarse = Counter(found.n_coarse for found in levels.by_draw).most_common(1)[0][0]
     if levels.n_levels > coarse and np.mean([found.n_coarse < levels.n_levels for found in levels.by_draw]) > 0.5:
         text = f"Levels overlap: there are {coarse} instead of {levels.n_levels} if slightly larger differences"
-        yield Criticism(f"{text} are ignored. Say which do not matter: resolution=….", False, unsettled=True)
+        unsettled = "levels overlap: their number depends on which differences matter"
+        yield Criticism(f"{text} are ignored. Say which do not matter: resolution=….", False, unsettled=unsettled)
+
+
+def check_single_level(model: Model, values: FloatArray, offsets: IntArray, levels: Levels) -> Iterator[Criticism]:
+    """Whether several levels explain the data as well as a single one whose number was not given."""
+    if levels.n_levels > 1 or isinstance(model.prior, FinitePrior) or type(model.emission).__name__ not in MEASURED:
+        return
+    rival = rival_of_one_level(values, offsets)
+    if rival is not None:
+        order = int(getattr(model.emission, "order", 0))
+        noise = f"noise that remembers {order} step{'s' * (order > 1)}" if order else "white noise"
+        text = f"A single level in {noise} explains the data no better than {rival.n_levels} levels in"
+        text += f" noise that remembers {rival.order}" if rival.order else " white noise"
+        advice = f'the data alone do not decide. To see the levels, try emission="levels" with order={rival.order}.'
+        unsettled = f"either reading fits: a single level in {noise}, or {rival.n_levels} levels"
+        yield Criticism(f"{text}: {advice}", False, f'emission="levels", order={rival.order}', unsettled)
 
 
 # Visits

@@ -1,0 +1,67 @@
+"""A single level is doubted where several explain the data as well, and nowhere else."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ihmm
+from ihmm.criticism import check_single_level
+from ihmm.rivals import rival_of_one_level
+
+SINGLE = SimpleNamespace(n_levels=1)
+
+
+def remembering(rng, steps, memory):
+    e = rng.normal(size=steps)
+    for t in range(1, steps):
+        e[t] += memory * e[t - 1]
+    return e
+
+
+def levels_one_deviation_apart(seed):
+    rng = np.random.default_rng(seed)
+    states = np.repeat(rng.permutation(np.repeat([0, 1, 2], 4)), 17)
+    return states + rng.standard_normal(len(states))
+
+
+def rival(y, ends=None):
+    return rival_of_one_level(np.reshape(y, (len(y), -1)), np.array([0, len(y)]) if ends is None else ends)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.6, 0.9, 0.98])
+def test_noise_around_one_level_has_no_rival(memory):
+    assert [rival(remembering(np.random.default_rng(seed), 800, memory)) for seed in range(5)] == [None] * 5
+
+
+def test_levels_that_overlap_are_a_rival_of_noise_with_a_memory():
+    found = [rival(levels_one_deviation_apart(seed)) for seed in range(5)]
+    assert all(one is not None and one.n_levels in (2, 3) and one.gain > 0 for one in found)
+
+
+def test_a_single_change_in_noise_with_a_memory_is_a_rival():
+    """As body temperatures at rest and in activity."""
+    rng = np.random.default_rng(0)
+    y = 0.6 * (np.arange(100) >= 38) + 0.12 * remembering(rng, 100, 0.75)
+    assert rival(y).n_levels == 2
+    y[[3, 40, 41]] = np.nan
+    assert rival(y, np.array([0, 60, 100])).n_levels == 2
+
+
+def test_too_little_or_nothing_to_compare_has_no_rival():
+    assert rival(np.zeros(100)) is None
+    assert rival(np.arange(20.0)) is None
+
+
+def test_only_a_single_level_that_was_inferred_from_measurements_is_doubted():
+    y = levels_one_deviation_apart(0)
+    values, ends = y[:, None], np.array([0, len(y)])
+    model = ihmm.Model(ihmm.NoisyLevels(2, filtered=True))
+    (found,) = check_single_level(model, values, ends, SINGLE)
+    assert found.unsettled == "either reading fits: a single level in noise that remembers 2 steps, or 3 levels"
+    assert found.setting == 'emission="levels", order=0'
+    assert not found.gross
+    given = ihmm.Model(ihmm.NoisyLevels(2, filtered=True), ihmm.FinitePrior(1))
+    assert not list(check_single_level(given, values, ends, SINGLE))
+    assert not list(check_single_level(ihmm.Model(ihmm.Poisson()), values, ends, SINGLE))
+    assert not list(check_single_level(model, values, ends, SimpleNamespace(n_levels=2)))
