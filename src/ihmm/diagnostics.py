@@ -212,11 +212,9 @@ def check(evidence: Evidence) -> Check:
     settled = [name for name in (*quantities, *details) if name in rhat and name not in used and name != NUMBER]
     kinetics_agree = not evidence.kinetic or rhat.get("n_states", 1.0) <= MAX_KINETIC_RHAT
     if not kinetics_agree:
-        low, high = (int(value) for value in np.quantile(details["n_states"].mean(axis=1).round(), (0, 1)))
-        text = (
-            f"The levels are settled, their kinetic states are not: the chains have {low} to {high} states on average"
-        )
-        findings.append(Finding(False, f"{text}, and dwell times within a level may differ between them."))
+        least, most = details["n_states"].mean(axis=1).min(), details["n_states"].mean(axis=1).max()
+        text = f"The levels are settled, their kinetic states are not: chains have {least:.1f} to {most:.1f} states on"
+        findings.append(Finding(False, f"{text} average, and dwell times within a level may differ between them."))
     findings += _report_details({name: rhat[name] for name in settled}, bulk)
 
     stable = modes.fine and drift.fine

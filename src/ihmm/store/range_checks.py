@@ -22,10 +22,7 @@ def check_data(y: Array, offsets: Array, missing: Array | None, init: Array | No
     if missing is not None:
         _require(missing.dtype == np.bool_ and missing.shape == (len(y),), "missing is not a mask of the series")
     if init is not None:
-        _require(
-            _is_path(init, len(y)) and init.min() >= 0,
-            "init is not a trajectory",
-        )
+        _require(_is_path(init, len(y)) and init.min() >= 0, "init is not a trajectory")
     if is_own(emission):
         for part in np.split(y, offsets[1:-1]):
             validated = emission.validate(part)
