@@ -32,6 +32,7 @@ def verdict(
     tolerances=None,
     n_steps=STEPS,
     n_states=None,
+    number_given=False,
     **quantities,
 ):
     """The verdict on chains that have converged, except for what is given."""
@@ -53,7 +54,7 @@ def verdict(
     found = agreement.compare(paths, numbers, likelihood.mean(axis=1))
     run = run or RunFacts(DRAWS, 500, "auto")
     evidence = Evidence(3, numbers, used, likelihood, found, details, criticisms, run, tolerances or {}, n_steps)
-    return diagnostics.check(evidence._replace(kinetic=n_states is not None))
+    return diagnostics.check(evidence._replace(kinetic=n_states is not None, number_given=number_given))
 
 
 def test_converged_chains_are_reliable():
@@ -149,11 +150,15 @@ def test_a_chain_that_explains_the_data_worse_is_found():
 def test_a_gain_that_is_small_for_so_many_steps_does_not_matter():
     """States that come and go within a level change log p(y | θ) by some nats."""
     rng = np.random.default_rng(1)
-    apart = rng.normal([[-5000], [-5000], [-5000], [-5012]], 2, (CHAINS, 24))
-    rising = 0.5 * np.arange(24) + rng.normal(-5000, 2, (CHAINS, 24))
+    apart = rng.normal([[-5000], [-5000], [-5000], [-5040]], 2, (CHAINS, 24))
+    rising = 2 * np.arange(24) + rng.normal(-5000, 2, (CHAINS, 24))
     for likelihood in (apart, rising):
         assert not verdict(likelihood=likelihood, n_steps=500)
         assert verdict(likelihood=likelihood, n_steps=5000)
+
+
+def test_a_number_of_levels_that_was_given_is_said_to_be():
+    assert verdict(number_given=True).verdict.startswith("Reliable if there are 3 levels, which was given and not")
 
 
 def test_kinetic_states_that_differ_between_the_chains_are_said_to():

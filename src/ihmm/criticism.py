@@ -73,10 +73,15 @@ def criticise(
     found += check_overlap(levels)
     found += check_single_level(model, values, data.offsets, levels)
     found += check_cycle(level_visits, levels.n_levels)
-    if isinstance(model.prior, FinitePrior) and model.prior.n_states == levels.n_levels:
+    if is_number_given(model, levels):
         # Their number is given, so that nothing can create too many: no change of the model is advised.
         return [Criticism(criticism.text.partition(":")[0].rstrip(".") + ".", False) for criticism in found]
     return found
+
+
+def is_number_given(model: Model, levels: Levels) -> bool:
+    """Whether the model has as many states as there are levels, so that their number was not inferred."""
+    return isinstance(model.prior, FinitePrior) and model.prior.n_states == levels.n_levels
 
 
 def visits_of(states: IntArray, offsets: IntArray) -> Visits:

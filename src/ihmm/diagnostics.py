@@ -31,7 +31,7 @@ CHANCE = 1e-3  # probability of a false alarm when the chains are compared
 MIN_MAJORITY, MIN_SHARE = 0.6, 0.5  # of the draws that have the number of levels reported: of each chain, and of all
 MAX_FACTOR = 8.0  # by which more draws are advised at once
 MAX_KINETIC_RHAT = 1.1  # of the number of states, if several are reported for a level
-MIN_GAIN, GAIN_PER_STEP = 5.0, 0.003  # differences in log p(y | θ) that do not matter: in all, or for each step
+MIN_GAIN, GAIN_PER_STEP = 5.0, 0.02  # differences in log p(y | θ) that do not matter: in all, or for each step
 NUMBER, LIKELIHOOD = "number of levels", "log p(y | θ)"
 DETAILS = ("n_states", "log_joint", "gamma", "concentration", "stickiness", "sigma")
 
@@ -66,6 +66,7 @@ class Evidence(NamedTuple):
     tolerances: Mapping[str, float] = MappingProxyType({})  # standard deviations that are too small to matter
     n_steps: int = 1
     kinetic: bool = False  # whether several kinetic states are reported for a level
+    number_given: bool = False  # whether the model has so many states and no other number
 
     @property
     def small_gain(self) -> float:
@@ -101,6 +102,8 @@ class Check:
         The number of levels reported, and the share of the draws that have so many.
     kinetics_agree
         Whether the chains also agree on the number of kinetic states, where a level is reported to have several.
+    number_given
+        Whether the number of levels was given by the model, not inferred.
     """
 
     findings: tuple[Finding, ...]
@@ -117,6 +120,7 @@ class Check:
     n_levels: int = 1
     n_levels_share: float = 1.0
     kinetics_agree: bool = True
+    number_given: bool = False
 
     @property
     def reliable(self) -> bool:
@@ -145,6 +149,9 @@ class Check:
     @property
     def verdict(self) -> str:
         """One sentence."""
+        if self.reliable and self.number_given:
+            number = f"there are {self.n_levels} levels" if self.n_levels > 1 else "there is a single level"
+            return f"Reliable if {number}, which was given and not inferred: the chains agree on the rest."
         if self.reliable:
             number = f"the same {self.n_levels} levels" if self.n_levels > 1 else "a single level"
             within = "" if self.kinetics_agree else ", but not the same kinetic states within them"
@@ -242,6 +249,7 @@ def check(evidence: Evidence) -> Check:
         n_levels=evidence.n_levels,
         n_levels_share=float(as_reported.mean()),
         kinetics_agree=kinetics_agree,
+        number_given=evidence.number_given,
     )
 
 

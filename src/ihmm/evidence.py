@@ -7,7 +7,7 @@ import numpy as np
 
 from ihmm import agreement, averages, predict
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.criticism import criticise
+from ihmm.criticism import criticise, is_number_given
 from ihmm.data import Data
 from ihmm.diagnostics import DETAILS, Evidence
 from ihmm.labels import evenly_spaced
@@ -66,6 +66,7 @@ def collect(
         ),
         run=run,
         n_steps=len(data.y),
+        number_given=is_number_given(model, levels),
         kinetic=any(len(levels.states_of(j)) > 1 for j in range(levels.n_levels)),
     )
 
