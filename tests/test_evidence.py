@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.evidence import SETTLED_MEAN, SETTLED_RATE, SETTLED_SHARE, collect
+from ihmm.evidence import SETTLED_MEAN, SETTLED_PART, SETTLED_RATE, SETTLED_SHARE, collect
 from ihmm.remedies import RunFacts
 
 STEPS, VISIT, GAP = 400, 20, 6.0
@@ -43,4 +43,10 @@ def test_a_mean_is_settled_if_known_to_a_part_of_its_distance_from_the_next(two_
 def test_changes_are_settled_if_they_vary_less_than_their_count_would(two_levels):
     number = STEPS / VISIT - 1
     assert two_levels.tolerances["changes of level"] == pytest.approx(SETTLED_RATE * number**0.5, rel=0.05)
+
+
+def test_shares_are_settled_if_known_to_a_small_part(two_levels):
     assert two_levels.tolerances["share of level 0"] == SETTLED_SHARE
+    y = 8.0 * (np.arange(STEPS) >= STEPS - 10) + np.random.default_rng(0).normal(size=STEPS)
+    rare = evidence_of(y, ihmm.model.model_for(y[:, None], "normal"))
+    assert rare.tolerances["share of level 1"] == pytest.approx(SETTLED_PART * 10 / STEPS, rel=0.05)

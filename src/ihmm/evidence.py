@@ -19,7 +19,7 @@ from ihmm.state_order import CENTERS
 LIKELIHOOD_DRAWS, LIKELIHOOD_STEPS = 24, 4_000_000  # draws of each chain with log p(y | θ), and steps of all of them
 MIN_LIKELIHOOD_DRAWS = 8
 CRITICISED_DRAWS = 12  # of all chains
-SETTLED_SHARE = 0.005  # of the steps
+SETTLED_SHARE, SETTLED_PART = 0.005, 0.1  # of the steps, and of the share of a rare level
 SETTLED_CHANGES, SETTLED_RATE = 0.01, 0.25  # of their number, and of its square root: the uncertainty of any rate
 SETTLED_MEAN = 0.05  # of what separates a mean from the next one, or of the spread of the values around it
 MAX_COLUMNS = 6  # whose means are compared
@@ -126,7 +126,8 @@ def _by_level(states: Array, levels: Levels, begins: IntArray, data: Data) -> di
     number = float(changes.mean())
     found = {"changes of level": Quantity(changes, max(SETTLED_CHANGES * number, SETTLED_RATE * number**0.5))}
     if n_levels > 1:
-        found |= {f"share of level {j}": Quantity(share, SETTLED_SHARE) for j, share in enumerate(shares)}
+        small = [min(SETTLED_SHARE, SETTLED_PART * float(share.mean())) for share in shares]
+        found |= {f"share of level {j}": Quantity(shares[j], small[j]) for j in range(n_levels)}
     return found | _means(levels, begins, n_draws, data)
 
 
