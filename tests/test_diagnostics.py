@@ -158,7 +158,7 @@ def test_a_gain_that_is_small_for_so_many_steps_does_not_matter():
 
 
 def test_a_number_of_levels_that_was_given_is_said_to_be():
-    assert verdict(number_given=True).verdict.startswith("Reliable if there are 3 levels, which was given and not")
+    assert verdict(number_given=True).verdict.startswith("Reliable if there are 3 levels, a number taken as given")
 
 
 def test_kinetic_states_that_differ_between_the_chains_are_said_to():

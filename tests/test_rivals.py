@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.criticism import check_single_level
-from ihmm.rivals import rival_of_one_level
+from ihmm.criticism import check_rival
+from ihmm.rivals import rival_of_levels, rival_of_one_level
 
 SINGLE = SimpleNamespace(n_levels=1)
 
@@ -57,11 +57,45 @@ def test_only_a_single_level_that_was_inferred_from_measurements_is_doubted():
     y = levels_one_deviation_apart(0)
     values, ends = y[:, None], np.array([0, len(y)])
     model = ihmm.Model(ihmm.NoisyLevels(2, filtered=True))
-    (found,) = check_single_level(model, values, ends, SINGLE)
+    (found,) = check_rival(model, values, ends, SINGLE)
     assert found.unsettled == "either reading fits: a single level in noise that remembers 2 steps, or 3 levels"
     assert found.setting == 'emission="levels", order=0'
     assert not found.gross
     given = ihmm.Model(ihmm.NoisyLevels(2, filtered=True), ihmm.FinitePrior(1))
-    assert not list(check_single_level(given, values, ends, SINGLE))
-    assert not list(check_single_level(ihmm.Model(ihmm.Poisson()), values, ends, SINGLE))
-    assert not list(check_single_level(model, values, ends, SimpleNamespace(n_levels=2)))
+    assert not list(check_rival(given, values, ends, SINGLE))
+    assert not list(check_rival(ihmm.Model(ihmm.Poisson()), values, ends, SINGLE))
+
+
+def one_instead_of(path, y):
+    return rival_of_levels(y[:, None], np.array([0, len(y)]), path)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.6])
+def test_levels_that_are_there_have_no_rival(memory):
+    path = np.arange(600) // 40 % 2
+    for seed in range(5):
+        assert one_instead_of(path, 3.0 * path + remembering(np.random.default_rng(seed), 600, memory)) is None
+
+
+def test_a_wandering_series_cut_into_levels_has_one_level_as_a_rival():
+    """Noise with a long memory above and below its mean, and a slow trend."""
+    y = remembering(np.random.default_rng(0), 600, 0.95)
+    found = one_instead_of((y > 0).astype(int), y)
+    assert (found.n_levels, found.trend) == (1, False)
+    y = 0.01 * np.arange(600) + np.random.default_rng(1).normal(size=600)
+    assert one_instead_of((np.arange(600) >= 300).astype(int), y).trend
+
+
+def test_levels_in_a_trend_are_doubted():
+    y = 0.01 * np.arange(600) + np.random.default_rng(1).normal(size=600)
+    levels = SimpleNamespace(n_levels=2, segmentation=(np.arange(600) >= 300).astype(int))
+    (found,) = check_rival(ihmm.Model(ihmm.Normal()), y[:, None], np.array([0, 600]), levels)
+    assert found.unsettled.startswith("either reading fits: 2 levels, or a single level that follows a slow trend in")
+    assert not found.gross
+    given = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(2))
+    assert not list(check_rival(given, y[:, None], np.array([0, 600]), levels))
+
+
+def test_very_long_recordings_are_not_compared():
+    y = remembering(np.random.default_rng(0), 12_000, 0.95)
+    assert one_instead_of((y > 0).astype(int), y) is None

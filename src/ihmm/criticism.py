@@ -17,7 +17,7 @@ from ihmm.levels import Levels
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.residuals import residuals
-from ihmm.rivals import rival_of_one_level
+from ihmm.rivals import rival_of_levels, rival_of_one_level
 from ihmm.summaries import dwell_times
 
 MIN_Z = 5.0  # standard errors by which a statistic must differ from its value under the model
@@ -71,7 +71,7 @@ def criticise(
             [visits_of(label[draw.states], data.offsets) for draw, label in zip(draws, label_of, strict=True)]
         )
     found += check_overlap(levels)
-    found += check_single_level(model, values, data.offsets, levels)
+    found += check_rival(model, values, data.offsets, levels)
     found += check_cycle(level_visits, levels.n_levels)
     if is_number_given(model, levels):
         # Their number is given, so that nothing can create too many: no change of the model is advised.
@@ -245,19 +245,31 @@ def check_overlap(levels: Levels) -> Iterator[Criticism]:
         yield Criticism(f"{text} are ignored. Say which do not matter: resolution=….", False, unsettled=unsettled)
 
 
-def check_single_level(model: Model, values: FloatArray, offsets: IntArray, levels: Levels) -> Iterator[Criticism]:
-    """Whether several levels explain the data as well as a single one whose number was not given."""
-    if levels.n_levels > 1 or isinstance(model.prior, FinitePrior) or type(model.emission).__name__ not in MEASURED:
+def check_rival(model: Model, values: FloatArray, offsets: IntArray, levels: Levels) -> Iterator[Criticism]:
+    """Whether another number of levels explains the data as well: several instead of one, or one instead of several."""
+    if isinstance(model.prior, FinitePrior) or type(model.emission).__name__ not in MEASURED:
         return
-    rival = rival_of_one_level(values, offsets)
-    if rival is not None:
-        order = int(getattr(model.emission, "order", 0))
-        noise = f"noise that remembers {order} step{'s' * (order > 1)}" if order else "white noise"
-        text = f"A single level in {noise} explains the data no better than {rival.n_levels} levels in"
-        text += f" noise that remembers {rival.order}" if rival.order else " white noise"
-        advice = f'the data alone do not decide. To see the levels, try emission="levels" with order={rival.order}.'
-        unsettled = f"either reading fits: a single level in {noise}, or {rival.n_levels} levels"
-        yield Criticism(f"{text}: {advice}", False, f'emission="levels", order={rival.order}', unsettled)
+    if levels.n_levels == 1:
+        several = rival_of_one_level(values, offsets)
+        if several is not None:
+            own, other = _noise_of(int(getattr(model.emission, "order", 0))), _noise_of(several.order)
+            text = f"A single level in {own} explains the data no better than {several.n_levels} levels in {other}"
+            setting = f'emission="levels", order={several.order}'
+            advice = (
+                f'the data alone do not decide. To see the levels, try emission="levels" with order={several.order}.'
+            )
+            unsettled = f"either reading fits: a single level in {own}, or {several.n_levels} levels"
+            yield Criticism(f"{text}: {advice}", False, setting, unsettled)
+        return
+    one = rival_of_levels(values, offsets, levels.segmentation)
+    if one is not None:
+        reading = f"a single level {'that follows a slow trend ' * one.trend}in {_noise_of(one.order)}"
+        text = f"{levels.n_levels} levels explain the data hardly better than {reading}: the data alone do not decide."
+        yield Criticism(text, False, unsettled=f"either reading fits: {levels.n_levels} levels, or {reading}")
+
+
+def _noise_of(order: int) -> str:
+    return f"noise that remembers {order} step{'s' * (order > 1)}" if order else "white noise"
 
 
 # Visits

@@ -151,7 +151,7 @@ class Check:
         """One sentence."""
         if self.reliable and self.number_given:
             number = f"there are {self.n_levels} levels" if self.n_levels > 1 else "there is a single level"
-            return f"Reliable if {number}, which was given and not inferred: the chains agree on the rest."
+            return f"Reliable if {number}, a number taken as given: the chains agree on the rest."
         if self.reliable:
             number = f"the same {self.n_levels} levels" if self.n_levels > 1 else "a single level"
             within = "" if self.kinetics_agree else ", but not the same kinetic states within them"
@@ -360,7 +360,7 @@ def _check_drift(quantities: Mapping[str, FloatArray], small_gain: float) -> Fin
 
 def _check_ess(smallest: dict[str, float]) -> Finding:
     if not smallest:
-        return Finding(True, "All draws have practically the same levels, so that their number is sufficient.")
+        return Finding(True, "All draws have practically the same levels, so there are enough of them.")
     name = min(smallest, key=lambda name: smallest[name])
     size = smallest[name]
     if size >= MIN_ESS:
