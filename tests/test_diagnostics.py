@@ -140,6 +140,14 @@ def test_differences_too_small_to_matter_are_settled():
     assert "Known less exactly, which does not affect the above: share of level 0" in str(settled)
 
 
+def test_a_rare_episode_does_not_unsettle_a_quantity():
+    """For a few draws of one chain a level consists of other steps; a chain that stays there is another matter."""
+    mean = np.random.default_rng(3).normal(1, 0.01, (CHAINS, DRAWS))
+    for length, settled in ((40, True), (DRAWS, False)):
+        mean[2, :length] = 3.0
+        assert bool(verdict(**{"mean of level 0": mean}, tolerances={"mean of level 0": 0.1})) is settled
+
+
 def test_a_chain_that_explains_the_data_worse_is_found():
     likelihood = np.random.default_rng(1).normal([[-500], [-500], [-500], [-530]], 2, (CHAINS, 24))
     result = verdict(likelihood=likelihood)

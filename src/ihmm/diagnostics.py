@@ -202,7 +202,7 @@ def check(evidence: Evidence) -> Check:
     bulk = {name: float(stats.ess(x, chain_axis=0, draw_axis=1)) for name, x in varying.items()}
     tail = {name: _ess_tail(stats, x) for name, x in varying.items()}
     used = {name: varying[name] for name in varying if name in quantities}
-    used = {name: x for name, x in used.items() if x.std() > evidence.tolerances.get(name, 0.0)}
+    used = {name: x for name, x in used.items() if _usual_spread(x) > evidence.tolerances.get(name, 0.0)}
     if as_reported.min() >= MIN_MAJORITY:
         used.pop(NUMBER, None)  # extra levels that come and go do not change the number reported
     apart = differing(stats, used)
@@ -258,6 +258,12 @@ def array_stats() -> Any:
         return import_module("arviz_stats.base").array_stats
     except ImportError as error:
         raise ImportError("convergence diagnostics need ArviZ: pip install 'ihmm[arviz]'") from error
+
+
+def _usual_spread(x: FloatArray) -> float:
+    """Standard deviation of a normal law with the same central 90 %, so that a rare episode does not count."""
+    low, high = np.quantile(x, (0.05, 0.95))
+    return float(high - low) / (2 * 1.645)
 
 
 def _rhat(stats: Any, x: FloatArray) -> float:

@@ -29,7 +29,7 @@ class Quantity(NamedTuple):
     """Something that is used of the answer."""
 
     draws: FloatArray  # (chains, draws)
-    tolerance: float  # the standard deviation over all draws below which it is settled, however the chains differ
+    tolerance: float  # spread over nearly all draws below which it is settled, however the chains differ
 
 
 def collect(
