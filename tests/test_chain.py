@@ -206,6 +206,16 @@ def test_dispersed_starts_have_more_states_in_every_second_chain():
     assert dispersed("auto", [Y[:, None]], MODEL) == "auto"
 
 
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_dispersed_starts_have_visits_of_a_single_step_where_there_may_be_any(minimum):
+    path = (np.arange(60) % 5 == 2).astype(int)
+    y = 9.0 * path + np.random.default_rng(0).normal(size=60)
+    model = ihmm.Model(ihmm.NoisyLevels(), duration=ihmm.durations.Geometric(minimum=minimum))
+    start = dispersed(path, [y[:, None]], model)[1]
+    apart = not set(start[path == 1]) & set(start[path == 0])
+    assert apart == (minimum == 1)
+
+
 @pytest.mark.parametrize("init", [[np.zeros(20, int), np.ones(40, int)], [[0] * 20, [1] * 40], [0] * 20 + [1] * 40])
 def test_trajectories_of_several_sequences_are_a_list_or_concatenated(init):
     np.testing.assert_array_equal(first_states([Y[:20], Y[20:]], init=init), np.repeat([0, 1], [20, 40]))

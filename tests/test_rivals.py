@@ -48,6 +48,11 @@ def test_a_single_change_in_noise_with_a_memory_is_a_rival():
     assert rival(y, np.array([0, 60, 100])).n_levels == 2
 
 
+def test_a_slow_trend_around_one_level_has_no_rival():
+    y = np.sin(np.linspace(0, 3, 800)) + np.random.default_rng(0).normal(size=800)
+    assert rival(y) is None
+
+
 def test_too_little_or_nothing_to_compare_has_no_rival():
     assert rival(np.zeros(100)) is None
     assert rival(np.arange(20.0)) is None
@@ -61,6 +66,9 @@ def test_only_a_single_level_that_was_inferred_from_measurements_is_doubted():
     assert found.unsettled == "either reading fits: a single level in noise that remembers 2 steps, or 3 levels"
     assert found.setting == 'emission="levels", order=0'
     assert not found.gross
+    (found,) = check_rival(ihmm.Model(ihmm.NoisyLevels()), values, ends, SINGLE)
+    assert found.unsettled == "either reading fits: a single level, or 3 that are close together"
+    assert not found.setting  # which is in force already
     given = ihmm.Model(ihmm.NoisyLevels(2, filtered=True), ihmm.FinitePrior(1))
     assert not list(check_rival(given, values, ends, SINGLE))
     assert not list(check_rival(ihmm.Model(ihmm.Poisson()), values, ends, SINGLE))

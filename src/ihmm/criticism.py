@@ -17,7 +17,7 @@ from ihmm.levels import Levels
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
 from ihmm.residuals import residuals
-from ihmm.rivals import rival_of_levels, rival_of_one_level
+from ihmm.rivals import Rival, rival_of_levels, rival_of_one_level
 from ihmm.summaries import dwell_times
 
 MIN_Z = 5.0  # standard errors by which a statistic must differ from its value under the model
@@ -252,20 +252,29 @@ def check_rival(model: Model, values: FloatArray, offsets: IntArray, levels: Lev
     if levels.n_levels == 1:
         several = rival_of_one_level(values, offsets)
         if several is not None:
-            own, other = _noise_of(int(getattr(model.emission, "order", 0))), _noise_of(several.order)
-            text = f"A single level in {own} explains the data no better than {several.n_levels} levels in {other}"
-            setting = f'emission="levels", order={several.order}'
-            advice = (
-                f'the data alone do not decide. To see the levels, try emission="levels" with order={several.order}.'
-            )
-            unsettled = f"either reading fits: a single level in {own}, or {several.n_levels} levels"
-            yield Criticism(f"{text}: {advice}", False, setting, unsettled)
+            yield _doubt(int(getattr(model.emission, "order", 0)), several)
         return
     one = rival_of_levels(values, offsets, levels.segmentation)
     if one is not None:
         reading = f"a single level {'that follows a slow trend ' * one.trend}in {_noise_of(one.order)}"
         text = f"{levels.n_levels} levels explain the data hardly better than {reading}: the data alone do not decide."
         yield Criticism(text, False, unsettled=f"either reading fits: {levels.n_levels} levels, or {reading}")
+
+
+def _doubt(order: int, several: Rival) -> Criticism:
+    """A single level in noise of this order, although several are as good."""
+    if several.order == order:
+        reading, setting = f"a single level, or {several.n_levels} that are close together", ""
+        text = f"A single level explains the data no better than {several.n_levels} levels that are close together"
+        advice = "posterior.levels(overlap=0.9)."
+    else:
+        reading = f"a single level in {_noise_of(order)}, or {several.n_levels} levels"
+        text = f"A single level in {_noise_of(order)} explains the data no better than {several.n_levels} levels in"
+        text += f" {_noise_of(several.order)}"
+        setting = f'emission="levels", order={several.order}'
+        advice = f'emission="levels" with order={several.order}.'
+    text += f": the data alone do not decide. To see the levels, try {advice}"
+    return Criticism(text, False, setting, f"either reading fits: {reading}")
 
 
 def _noise_of(order: int) -> str:

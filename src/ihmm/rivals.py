@@ -45,7 +45,8 @@ def rival_of_one_level(values: FloatArray, offsets: IntArray) -> Rival | None:
     if series is None:
         return None
     series = part_of(series)
-    one, rng, found = _single(series).gain, np.random.default_rng(0), []
+    one = max(rival.gain for rival in _readings_by_one(series))
+    rng, found = np.random.default_rng(0), []
     for n_levels in NUMBERS:
         path = clusters(series, n_levels, rng, lasting=True)
         if int(path.max()) + 1 < n_levels:

@@ -49,7 +49,8 @@ def dispersed(init: InitialStates, series: Sequence[Array], model: Model) -> Ini
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in series])])
     whole = Series((values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0), offsets)
     n_states, most, rng = int(init.max()) + 1, total_states(model.prior), np.random.default_rng(0)
-    more = [clusters(whole, min(n_states + n, most), rng, lasting=True) for n in MORE_STATES]
+    lasting = model.duration is not None and model.duration.minimum > 1
+    more = [clusters(whole, min(n_states + n, most), rng, lasting=lasting) for n in MORE_STATES]
     return np.stack([row for other in more for row in (init, other)])
 
 
