@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.criticism import check_rival
+from ihmm.doubts import check_rival
 from ihmm.rivals import rival_of_levels, rival_of_one_level
 
 SINGLE = SimpleNamespace(n_levels=1)
