@@ -19,6 +19,7 @@ from ihmm.data import Data
 from ihmm.model import Draw, Model
 from ihmm.running import SamplingStopped
 from ihmm.samplers import ParticleGibbs, PassInfo, StateUpdate
+from ihmm.start import dispersed
 
 MODEL = ihmm.Model(ihmm.Normal())
 Y = np.concatenate([np.random.default_rng(0).normal(mean, 0.3, 15) for mean in (0, 3, 0, 3)])
@@ -180,6 +181,39 @@ def test_chains_may_start_from_one_state():
 def test_a_given_trajectory_is_the_start_with_its_states_renumbered():
     path = np.repeat([4, 9], 30)
     np.testing.assert_array_equal(first_states(Y, init=path), np.repeat([0, 1], 30))
+
+
+def test_every_chain_may_have_a_trajectory_of_its_own(tmp_path):
+    paths = np.stack([np.repeat([0, 1], 30), np.repeat([0, 1, 2], 20)])
+    settings = {"moves": (), "init": paths, "draws": 2, "tune": 1, "chains": 3, **QUIET}
+    posterior = ihmm.sample(MODEL, Y, sampler=Still(), **settings)
+    np.testing.assert_array_equal(posterior.states[:, 0], paths[[0, 1, 0]])
+    np.testing.assert_array_equal(first_states(Y, init=paths), paths[0])
+    stored = ihmm.sample(MODEL, Y, seed=3, store=tmp_path / "run", **settings)
+    longer = ihmm.resume(tmp_path / "run", draws=4, **QUIET)
+    assert_same_draws(longer, ihmm.sample(MODEL, Y, seed=3, **{**settings, "draws": 4}))
+    assert len(stored.draws[0]) == 2
+
+
+def test_dispersed_starts_have_more_states_in_every_second_chain():
+    path = np.repeat([0, 1, 0, 1], 15)
+    starts = dispersed(path, [Y[:, None]], MODEL)
+    assert starts.shape == (4, 60)
+    np.testing.assert_array_equal(starts[[0, 2]], [path, path])
+    assert [len(np.unique(row)) for row in starts] == [2, 4, 2, 3]
+    finite = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(2))
+    assert [len(np.unique(row)) for row in dispersed(path, [Y[:, None]], finite)] == [2, 2, 2, 2]
+    assert dispersed("auto", [Y[:, None]], MODEL) == "auto"
+
+
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_dispersed_starts_have_visits_of_a_single_step_where_there_may_be_any(minimum):
+    path = (np.arange(60) % 5 == 2).astype(int)
+    y = 9.0 * path + np.random.default_rng(0).normal(size=60)
+    model = ihmm.Model(ihmm.NoisyLevels(), duration=ihmm.durations.Geometric(minimum=minimum))
+    start = dispersed(path, [y[:, None]], model)[1]
+    apart = not set(start[path == 1]) & set(start[path == 0])
+    assert apart == (minimum == 1)
 
 
 @pytest.mark.parametrize("init", [[np.zeros(20, int), np.ones(40, int)], [[0] * 20, [1] * 40], [0] * 20 + [1] * 40])
@@ -370,11 +404,31 @@ assert not {"rich", "xarray", "pandas"} & set(sys.modules), sorted(sys.modules)
 # The number of draws
 
 
+def checked(converged, contradicted=False):
+    return SimpleNamespace(converged=converged, contradicted=contradicted)
+
+
+def test_a_model_that_does_not_fit_is_not_run_for_long(monkeypatch):
+    monkeypatch.setattr("ihmm.chain.FIRST_AUTO_DRAWS", 5)
+    monkeypatch.setattr(ihmm.Posterior, "check", lambda self: checked(False, contradicted=True))
+    posterior = ihmm.sample(MODEL, Y, draws="auto", tune=2, chains=2, seed=3, **QUIET)
+    assert len(posterior.draws[0]) == 10
+
+
+def test_convergence_is_judged_with_the_levels_that_are_told_apart(monkeypatch):
+    monkeypatch.setattr("ihmm.chain.FIRST_AUTO_DRAWS", 5)
+    seen = []
+    monkeypatch.setattr(ihmm.Posterior, "check", lambda self: seen.append(self.resolution) or checked(True))
+    posterior = ihmm.sample(MODEL, Y, draws="auto", tune=2, chains=2, seed=3, resolution=0.5, **QUIET)
+    assert seen == [0.5]
+    assert posterior.resolution == 0.5
+
+
 @pytest.mark.parametrize(("needed", "made"), [(1, 5), (20, 20), (1000, 40)])
 def test_draws_are_added_until_the_chains_have_converged_or_a_limit_is_reached(monkeypatch, needed, made):
     monkeypatch.setattr("ihmm.chain.FIRST_AUTO_DRAWS", 5)
     monkeypatch.setattr("ihmm.running.MAX_AUTO_DRAWS", 70)
-    monkeypatch.setattr(ihmm.Posterior, "check", lambda self: SimpleNamespace(converged=len(self.draws[0]) >= needed))
+    monkeypatch.setattr(ihmm.Posterior, "check", lambda self: checked(len(self.draws[0]) >= needed))
     settings = {"chains": 2, "seed": 3, "tune": 2, **QUIET}
     posterior = ihmm.sample(MODEL, Y, draws="auto", **settings)
     assert_same_draws(posterior, ihmm.sample(MODEL, Y, draws=made, **settings))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.criticism import check_cycle, check_lines, check_overlap, criticise, visits_of
+from ihmm.criticism import check_cycle, check_lines, criticise, visits_of
+from ihmm.doubts import check_overlap
 from ihmm.emissions._protocol import provides
 from ihmm.emissions.noisy_levels import NoisyLevelsPhi
 from ihmm.levels import DrawLevels

@@ -22,7 +22,18 @@ def healthy_path(rng, n_levels=3, wrong=0.02):
 
 
 def verdict(
-    seed=0, *, paths=None, numbers=None, likelihood=None, criticisms=(), run=None, tolerances=None, **quantities
+    seed=0,
+    *,
+    paths=None,
+    numbers=None,
+    likelihood=None,
+    criticisms=(),
+    run=None,
+    tolerances=None,
+    n_steps=STEPS,
+    n_states=None,
+    number_given=False,
+    **quantities,
 ):
     """The verdict on chains that have converged, except for what is given."""
     rng = np.random.default_rng(seed)
@@ -37,12 +48,13 @@ def verdict(
     likelihood = rng.normal(-500, 2, (n_chains, 24)) if likelihood is None else likelihood
     paths = [healthy_path(rng) for _ in range(n_chains)] if paths is None else paths
     details = {
-        "n_states": rng.integers(3, 6, used["changes of level"].shape),
+        "n_states": rng.integers(3, 6, used["changes of level"].shape) if n_states is None else n_states,
         "gamma": rng.gamma(2, 1, used["changes of level"].shape),
     }
     found = agreement.compare(paths, numbers, likelihood.mean(axis=1))
     run = run or RunFacts(DRAWS, 500, "auto")
-    return diagnostics.check(Evidence(3, numbers, used, likelihood, found, details, criticisms, run, tolerances or {}))
+    evidence = Evidence(3, numbers, used, likelihood, found, details, criticisms, run, tolerances or {}, n_steps)
+    return diagnostics.check(evidence._replace(kinetic=n_states is not None, number_given=number_given))
 
 
 def test_converged_chains_are_reliable():
@@ -123,7 +135,17 @@ def test_differences_too_small_to_matter_are_settled():
     share = np.repeat([[0.4], [0.4], [0.401], [0.4]], DRAWS, axis=1)
     evidence = {"share of level 0": share}
     assert not verdict(**evidence)
-    assert verdict(**evidence, tolerances={"share of level 0": 0.002})
+    settled = verdict(**evidence, tolerances={"share of level 0": 0.002})
+    assert settled
+    assert "Known less exactly, which does not affect the above: share of level 0" in str(settled)
+
+
+def test_a_rare_episode_does_not_unsettle_a_quantity():
+    """For a few draws of one chain a level consists of other steps; a chain that stays there is another matter."""
+    mean = np.random.default_rng(3).normal(1, 0.01, (CHAINS, DRAWS))
+    for length, settled in ((40, True), (DRAWS, False)):
+        mean[2, :length] = 3.0
+        assert bool(verdict(**{"mean of level 0": mean}, tolerances={"mean of level 0": 0.1})) is settled
 
 
 def test_a_chain_that_explains_the_data_worse_is_found():
@@ -131,6 +153,31 @@ def test_a_chain_that_explains_the_data_worse_is_found():
     result = verdict(likelihood=likelihood)
     assert not result
     assert "the same levels, but log p(y | θ) is higher by" in str(result)
+
+
+def test_a_gain_that_is_small_for_so_many_steps_does_not_matter():
+    """States that come and go within a level change log p(y | θ) by some nats."""
+    rng = np.random.default_rng(1)
+    apart = rng.normal([[-5000], [-5000], [-5000], [-5040]], 2, (CHAINS, 24))
+    rising = 2 * np.arange(24) + rng.normal(-5000, 2, (CHAINS, 24))
+    for likelihood in (apart, rising):
+        assert not verdict(likelihood=likelihood, n_steps=500)
+        assert verdict(likelihood=likelihood, n_steps=5000)
+
+
+def test_a_number_of_levels_that_was_given_is_said_to_be():
+    assert verdict(number_given=True).verdict.startswith("Reliable if there are 3 levels, a number taken as given")
+
+
+def test_kinetic_states_that_differ_between_the_chains_are_said_to():
+    rng = np.random.default_rng(1)
+    same = verdict(n_states=rng.integers(3, 6, (CHAINS, DRAWS)))
+    assert same.verdict == "Reliable: all chains find the same 3 levels."
+    differing = rng.integers([[3], [3], [5], [7]], [[6], [6], [8], [10]], (CHAINS, DRAWS))
+    result = verdict(n_states=differing)
+    assert result
+    assert result.verdict == "Reliable: all chains find the same 3 levels, but not the same kinetic states within them."
+    assert "their kinetic states are not: chains have 4.0 to 8.0 states on average" in str(result)
 
 
 @pytest.mark.parametrize(("slope", "word"), [(1, "rising"), (-1, "falling")])
@@ -186,10 +233,11 @@ def test_a_gross_misfit_is_never_reliable():
 
 
 def test_levels_that_overlap_are_no_fault_of_the_model():
-    result = verdict(criticisms=[Criticism("Levels overlap: there are 2 instead of 3", False, unsettled=True)])
+    overlap = Criticism("Levels overlap: there are 2 instead of 3", False, unsettled="levels overlap: …")
+    result = verdict(criticisms=[overlap])
     assert not result.reliable
     assert not result.contradicted
-    assert result.verdict.startswith("The chains agree, but levels overlap: their number depends on")
+    assert result.verdict.startswith("The chains agree, but levels overlap: …")
 
 
 def test_a_small_misfit_is_mentioned():

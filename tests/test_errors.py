@@ -276,9 +276,13 @@ def test_a_start_has_no_other_name_than_auto(init):
     assert_refused("init must be a number of states, a trajectory of states, or", f"got {init!r}", init=init)
 
 
-@pytest.mark.parametrize("init", [np.zeros(9, int), np.zeros(11, int), np.zeros((10, 1), int), []])
+@pytest.mark.parametrize("init", [np.zeros(9, int), np.zeros(11, int), []])
 def test_a_path_has_one_state_a_step(init):
     assert_refused("init must have one state per time step, shape (10,)", f"got {np.shape(init)}", init=init)
+
+
+def test_the_path_of_each_chain_has_one_state_a_step():
+    assert_refused("init must have one state per time step, shape (10,)", "got (1,)", init=np.zeros((10, 1), int))
 
 
 def test_paths_of_several_sequences_have_their_lengths():

@@ -140,11 +140,9 @@ def test_a_single_visit_of_some_length_is_a_level_and_a_few_scattered_steps_are_
 
 def test_the_number_of_levels_reported_is_that_of_most_draws():
     """States 1 and 2 are mostly two states on one level; those draws that have both apart are in the minority."""
-    summary = SimpleNamespace(states=np.repeat([0, 1, 2], 100))
-    groupings = [np.array([0, 1, 2]), np.array([0, 0, 0]), np.array([0, 1, 1]), np.array([0, 1, 2])]
-    ends = np.array([0, 300])
+    groupings = [(np.array(label), np.zeros(3, bool)) for label in ([0, 1, 2], [0, 0, 0], [0, 1, 1], [0, 1, 2])]
     for number, levels in ((Counter({2: 66, 3: 34}), 2), (Counter({2: 45, 3: 30, 4: 25}), 3), (Counter({5: 90}), 3)):
-        assert _usual_number(groupings, number, summary, ends, None)[0].max() + 1 == levels
+        assert _usual_number(groupings, number)[0].max() + 1 == levels
 
 
 def test_blurred_changes_of_level_are_not_a_level():
@@ -158,6 +156,17 @@ def test_blurred_changes_of_level_are_not_a_level():
     assert not absorb_brief(np.arange(3), lasting, ends, center)[1].any()
     returning = np.tile(np.repeat([0, 2, 0, 1], [10, 1, 10, 21]), 10)
     assert not absorb_brief(np.arange(3), returning, ends, center)[1].any()
+
+
+def test_blurred_changes_that_must_last_some_steps_are_not_a_level():
+    """If every state lasts two steps, so does a blurred change, and it may hide a brief visit: some return."""
+    center = np.array([[0.0], [1.0], [0.5]])
+    path = np.tile(np.repeat([0, 2, 1, 2, 1, 2], [20, 2, 20, 2, 20, 2]), 10)
+    ends = np.array([0, len(path)])
+    assert not absorb_brief(np.arange(3), path, ends, center)[1].any()
+    assert absorb_brief(np.arange(3), path, ends, center, minimum=2)[1].tolist() == [False, False, True]
+    lasting = np.tile(np.repeat([0, 2, 1, 2], [20, 4, 20, 4]), 10)
+    assert not absorb_brief(np.arange(3), lasting, np.array([0, len(lasting)]), center, minimum=2)[1].any()
 
 
 def test_grouping_does_not_depend_on_the_order_of_states():

@@ -70,6 +70,8 @@ def check_init(init: Any, data: Data, model: Model) -> InitialStates:
         if init != "auto":
             raise ValueError(f'init must be a number of states, a trajectory of states, or "auto", got {init!r}')
         return min(MIXTURE_STATES, total_states(model.prior)) if model.is_mixture else init
+    if isinstance(init, np.ndarray) and init.ndim == 2 and len(init):  # a trajectory for each chain
+        return np.stack([_check_trajectory([row], False, data, model) for row in init])
     several = isinstance(init, (list, tuple)) and any(np.ndim(part) > 0 for part in init)
     if not several and np.ndim(init) == 0:
         n_states = _checks.count("init (a number of states, or a trajectory of states)", init)

@@ -22,7 +22,7 @@ from ihmm.one_chain import sweeps
 from ihmm.posterior import Posterior
 from ihmm.running import Resources, run_chains, run_to_convergence
 from ihmm.samplers import Sampler
-from ihmm.start import streams
+from ihmm.start import start_of_chain, streams
 from ihmm.store import Backend, MemoryBackend, RunFolder, RunSettings
 from ihmm.workers import Workers
 
@@ -54,6 +54,7 @@ def sample(
     seed: int | None = None,
     init: Init = 10,
     thin: int = 1,
+    resolution: float | tuple[float, ...] | None = None,
     dt: Any = None,
     sample_rate: Any = None,
     cores: int | None = None,
@@ -90,8 +91,12 @@ def sample(
         Determines all random numbers. By default one is chosen, available as ``posterior.seed``.
     init
         Where chains start: a number of states for uniformly random trajectories (limited to the number of states of a
-        finite model), a trajectory (for several sequences concatenated, or a list of trajectories), or ``"auto"``: a
-        single state, split and merged greedily, or for mixtures 10 random states.
+        finite model), a trajectory (for several sequences concatenated, or a list of trajectories), an array with a
+        row for each chain that holds its trajectory, or ``"auto"``: a single state, split and merged greedily, or for
+        mixtures 10 random states.
+    resolution
+        Levels whose means differ by less, a number or one for each column, are not told apart in ``posterior.levels()``
+        and ``posterior.check()``, by which ``draws="auto"`` ends.
     dt, sample_rate
         Time between steps, in seconds or as a text such as ``"0.1ms"``, or steps per second, such as ``"10kHz"``. Dwell
         times, rates and plots are then in seconds. By default the times of a pandas index of dates, if there is one.
@@ -129,7 +134,9 @@ def sample(
         warnings.warn(concern, UserWarning, stacklevel=2)
 
     trajectory, n_states = (start, None) if isinstance(start, np.ndarray) else (None, start)
-    settings = RunSettings(model, sampler, moves, seed, draws, tune, thin, chains, n_states, save_warmup)
+    settings = RunSettings(
+        model, sampler, moves, seed, draws, tune, thin, chains, n_states, save_warmup, resolution=resolution
+    )
     backend: AbstractContextManager[Backend]
     if store is None:
         backend = nullcontext(MemoryBackend(settings, data, trajectory))
@@ -200,7 +207,7 @@ def iterate(
         model, sampler, moves, seed, draws=1, tune=tune, thin=1, chains=1, init=None, save_warmup=False
     )
     rng = np.random.Generator(np.random.PCG64(streams(seed, 1)[0]))
-    return sweeps(rng, data, settings, start)
+    return sweeps(rng, data, settings, start_of_chain(start, 0))
 
 
 def _check_resources(cores: int | None, workers: Workers | None, executor: Executor | None) -> Resources:

@@ -4,7 +4,6 @@ Given the states and parameters of a draw from the posterior, residuals are inde
 is right. A finding must be significant and large: on long series, every real recording deviates significantly.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
@@ -13,6 +12,7 @@ import numpy as np
 from ihmm._typing import FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.diagnostics import Criticism
+from ihmm.doubts import check_overlap, check_rival
 from ihmm.levels import Levels
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
@@ -69,11 +69,17 @@ def criticise(
             [visits_of(label[draw.states], data.offsets) for draw, label in zip(draws, label_of, strict=True)]
         )
     found += check_overlap(levels)
+    found += check_rival(model, values, data.offsets, levels)
     found += check_cycle(level_visits, levels.n_levels)
-    if isinstance(model.prior, FinitePrior) and model.prior.n_states == levels.n_levels:
+    if is_number_given(model, levels):
         # Their number is given, so that nothing can create too many: no change of the model is advised.
         return [Criticism(criticism.text.partition(":")[0].rstrip(".") + ".", False) for criticism in found]
     return found
+
+
+def is_number_given(model: Model, levels: Levels) -> bool:
+    """Whether the model has as many states as there are levels, so that their number was not inferred."""
+    return isinstance(model.prior, FinitePrior) and model.prior.n_states == levels.n_levels
 
 
 def visits_of(states: IntArray, offsets: IntArray) -> Visits:
@@ -223,17 +229,6 @@ def _line(z: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0
     inside = slice(max(peak - 2, 0), peak + 3)
     return float((power[inside] - around[inside]).sum() / power.sum()), len(z) / (peak + 1)
-
-
-# Levels
-
-
-def check_overlap(levels: Levels) -> Iterator[Criticism]:
-    """Whether the number of levels depends on how much exactly the laws of one level have to overlap."""
-    coarse = Counter(found.n_coarse for found in levels.by_draw).most_common(1)[0][0]
-    if levels.n_levels > coarse and np.mean([found.n_coarse < levels.n_levels for found in levels.by_draw]) > 0.5:
-        text = f"Levels overlap: there are {coarse} instead of {levels.n_levels} if slightly larger differences"
-        yield Criticism(f"{text} are ignored. Say which do not matter: resolution=….", False, unsettled=True)
 
 
 # Visits

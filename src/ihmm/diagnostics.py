@@ -29,7 +29,8 @@ MAX_DRIFT = 1.5  # from the first quarter of the draws to the last, in standard 
 CHANCE = 1e-3  # probability of a false alarm when the chains are compared
 MIN_MAJORITY, MIN_SHARE = 0.6, 0.5  # of the draws that have the number of levels reported: of each chain, and of all
 MAX_FACTOR = 8.0  # by which more draws are advised at once
-MIN_GAIN = 5.0  # differences in log p(y | θ) below this do not matter
+MAX_KINETIC_RHAT = 1.1  # of the number of states, if several are reported for a level
+MIN_GAIN, GAIN_PER_STEP = 5.0, 0.02  # differences in log p(y | θ) that do not matter: in all, or for each step
 NUMBER, LIKELIHOOD = "number of levels", "log p(y | θ)"
 DETAILS = ("n_states", "log_joint", "gamma", "concentration", "stickiness", "sigma")
 
@@ -47,7 +48,7 @@ class Criticism(NamedTuple):
     text: str
     gross: bool  # it typically creates states that do not exist
     setting: str = ""  # that answers it, such as emission="student-t"; empty if there is none
-    unsettled: bool = False  # not the model is in question, but what counts as a level
+    unsettled: str = ""  # if not the model is in question but the number of levels: why, as the end of a sentence
 
 
 class Evidence(NamedTuple):
@@ -62,6 +63,14 @@ class Evidence(NamedTuple):
     criticisms: Sequence[Criticism]
     run: RunFacts
     tolerances: Mapping[str, float] = MappingProxyType({})  # standard deviations that are too small to matter
+    n_steps: int = 1
+    kinetic: bool = False  # whether several kinetic states are reported for a level
+    number_given: bool = False  # whether the model has so many states and no other number
+
+    @property
+    def small_gain(self) -> float:
+        """Differences in log p(y | θ) up to this do not matter, such as those due to states that come and go."""
+        return max(MIN_GAIN, GAIN_PER_STEP * self.n_steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +99,10 @@ class Check:
         Whether the chains agree on everything that is used, after enough draws.
     n_levels, n_levels_share
         The number of levels reported, and the share of the draws that have so many.
+    kinetics_agree
+        Whether the chains also agree on the number of kinetic states, where a level is reported to have several.
+    number_given
+        Whether the number of levels was given by the model, not inferred.
     """
 
     findings: tuple[Finding, ...]
@@ -105,11 +118,13 @@ class Check:
     agrees: bool = False
     n_levels: int = 1
     n_levels_share: float = 1.0
+    kinetics_agree: bool = True
+    number_given: bool = False
 
     @property
     def reliable(self) -> bool:
         """Whether the chains agree, the model is not contradicted grossly, and most draws have this many levels."""
-        return self.agrees and not self.contradicted and not self.overlapping and self.n_levels_share >= MIN_SHARE
+        return self.agrees and not self.contradicted and not self.unsettled and self.n_levels_share >= MIN_SHARE
 
     @property
     def contradicted(self) -> bool:
@@ -117,9 +132,9 @@ class Check:
         return any(criticism.gross for criticism in self.criticisms)
 
     @property
-    def overlapping(self) -> bool:
-        """Whether the number of levels depends on which differences between them matter."""
-        return any(criticism.unsettled for criticism in self.criticisms)
+    def unsettled(self) -> str:
+        """Why the number of levels is not settled although the model fits; empty if it is."""
+        return next((criticism.unsettled for criticism in self.criticisms if criticism.unsettled), "")
 
     def __bool__(self) -> bool:
         return self.reliable
@@ -133,14 +148,18 @@ class Check:
     @property
     def verdict(self) -> str:
         """One sentence."""
+        if self.reliable and self.number_given:
+            number = f"there are {self.n_levels} levels" if self.n_levels > 1 else "there is a single level"
+            return f"Reliable if {number}, a number taken as given: the chains agree on the rest."
         if self.reliable:
             number = f"the same {self.n_levels} levels" if self.n_levels > 1 else "a single level"
-            return f"Reliable: all chains find {number}."
+            within = "" if self.kinetics_agree else ", but not the same kinetic states within them"
+            return f"Reliable: all chains find {number}{within}."
         if self.contradicted:
             agree = "The chains agree, but the" if self.agrees else "The"
             return f"{agree} model does not fit: do not trust the number of levels as it stands."
-        if self.agrees and self.overlapping:
-            return "The chains agree, but levels overlap: their number depends on which differences matter."
+        if self.agrees and self.unsettled:
+            return f"The chains agree, but {self.unsettled}."
         if self.agrees:
             share = f"{self.n_levels_share:.0%} of the draws have {self.n_levels}"
             return f"The chains agree, but the data leave the number of levels open: {share}."
@@ -181,21 +200,27 @@ def check(evidence: Evidence) -> Check:
     bulk = {name: convergence.ess_bulk(x) for name, x in varying.items()}
     tail = {name: convergence.ess_tail(x) for name, x in varying.items()}
     used = {name: varying[name] for name in varying if name in quantities}
-    used = {name: x for name, x in used.items() if x.std() > evidence.tolerances.get(name, 0.0)}
+    used = {name: x for name, x in used.items() if _usual_spread(x) > evidence.tolerances.get(name, 0.0)}
     if as_reported.min() >= MIN_MAJORITY:
         used.pop(NUMBER, None)  # extra levels that come and go do not change the number reported
     apart = differing(used)
 
-    modes = _check_modes(evidence.agreement, evidence.log_likelihood)
+    modes = _check_modes(evidence.agreement, evidence.log_likelihood, evidence.small_gain)
     mixing = _check_rhat(used, rhat, bulk, apart, n_chains)
-    drift = _check_drift({**used, LIKELIHOOD: evidence.log_likelihood})
+    drift = _check_drift({**used, LIKELIHOOD: evidence.log_likelihood}, evidence.small_gain)
     sizes = _check_ess({name: min(bulk[name], tail[name]) for name in used})
     shortest = min((min(bulk[name], tail[name]) for name in used), default=np.inf)
     criticisms = tuple(evidence.criticisms)
     findings = [modes, mixing, drift, sizes, *(Finding(False, criticism.text) for criticism in criticisms)]
     if not criticisms:
         findings.append(Finding(True, "The data do not contradict the model in any way that was looked for."))
-    findings += _report_details({name: rhat[name] for name in details if name in rhat}, bulk)
+    settled = [name for name in (*quantities, *details) if name in rhat and name not in used and name != NUMBER]
+    kinetics_agree = not evidence.kinetic or rhat.get("n_states", 1.0) <= MAX_KINETIC_RHAT
+    if not kinetics_agree:
+        least, most = details["n_states"].mean(axis=1).min(), details["n_states"].mean(axis=1).max()
+        text = f"The levels are settled, their kinetic states are not: chains have {least:.1f} to {most:.1f} states on"
+        findings.append(Finding(False, f"{text} average, and dwell times within a level may differ between them."))
+    findings += _report_details({name: rhat[name] for name in settled}, bulk)
 
     stable = modes.fine and drift.fine
     agrees = stable and mixing.fine and sizes.fine
@@ -221,7 +246,15 @@ def check(evidence: Evidence) -> Check:
         agrees=agrees,
         n_levels=evidence.n_levels,
         n_levels_share=float(as_reported.mean()),
+        kinetics_agree=kinetics_agree,
+        number_given=evidence.number_given,
     )
+
+
+def _usual_spread(x: FloatArray) -> float:
+    """Standard deviation of a normal law with the same central 90 %, so that a rare episode does not count."""
+    low, high = np.quantile(x, (0.05, 0.95))
+    return float(high - low) / (2 * 1.645)
 
 
 def _rhat(x: FloatArray) -> float:
@@ -257,7 +290,7 @@ def _own_ess(chain: FloatArray) -> float:
     return max(convergence.ess_mean(chain[None]), 2.0)
 
 
-def _check_modes(agreement: Agreement, log_likelihood: FloatArray) -> Finding:
+def _check_modes(agreement: Agreement, log_likelihood: FloatArray, small_gain: float) -> Finding:
     """Whether all chains find the same levels, and explain the data equally well."""
     if len(agreement.within) == 1:
         return Finding(False, "There is only one chain, so agreement between chains cannot be checked.")
@@ -266,7 +299,7 @@ def _check_modes(agreement: Agreement, log_likelihood: FloatArray) -> Finding:
     mean, spread = log_likelihood.mean(axis=1), log_likelihood.std(axis=1)
     error = np.sqrt(np.square(spread).mean() / max(log_likelihood.shape[1] / 2, 1))
     gain = float(np.ptp(mean))
-    if gain > MIN_GAIN + 5 * error:
+    if gain > small_gain + 5 * error:
         best, worst = int(mean.argmax()), int(mean.argmin())
         text = f"log p(y | θ) is higher by {gain:.0f} in chain {best} than in chain {worst}."
         return Finding(False, f"The chains find the same levels, but {text}")
@@ -288,23 +321,25 @@ def _check_rhat(
         for name in used
         if rhat[name] > MAX_RHAT and (name in apart or rhat[name] > MAX_NOISY_RHAT or n_chains == 1)
     }
+    if not used:
+        return Finding(True, f"{compared} agree on the levels: whatever else varies is too small to matter.")
     if not high:
-        top = max((rhat[name] for name in used), default=1.0)
+        top = max(rhat[name] for name in used)
         return Finding(True, f"{compared} agree on the levels: R-hat is at most {max(top, 1.0):.3f}.")
     worst = ", ".join(f"{name} {value:.2f}" for name, value in sorted(high.items(), key=lambda item: -item[1])[:4])
     return Finding(False, f"{compared} do not agree: R-hat is above {MAX_RHAT} for {worst}.")
 
 
-def _check_drift(quantities: Mapping[str, FloatArray]) -> Finding:
+def _check_drift(quantities: Mapping[str, FloatArray], small_gain: float) -> Finding:
     """Whether the last quarter of the draws differs from the first one."""
     drifting = []
-    for name in (NUMBER, LIKELIHOOD):
+    for name, least in ((NUMBER, 0.0), (LIKELIHOOD, small_gain)):
         trace = quantities.get(name)
         if trace is not None and trace.shape[1] >= 4 and np.ptp(trace) > 0:
             first, *_, last = np.array_split(trace, 4, axis=1)
             change = float(np.mean(last) - np.mean(first))
             spread = np.sqrt(0.5 * (first.var(axis=1) + last.var(axis=1)).mean())
-            if abs(change) > MAX_DRIFT * spread:
+            if abs(change) > max(MAX_DRIFT * spread, least):
                 direction = "rising" if change > 0 else "falling"
                 drifting.append(f"{name} is still {direction} ({change:+.3g} from the first quarter to the last)")
     if drifting:
@@ -314,7 +349,7 @@ def _check_drift(quantities: Mapping[str, FloatArray]) -> Finding:
 
 def _check_ess(smallest: dict[str, float]) -> Finding:
     if not smallest:
-        return Finding(True, "All draws have the same levels, so there is no effective sample size to check.")
+        return Finding(True, "All draws have practically the same levels, so there are enough of them.")
     name = min(smallest, key=lambda name: smallest[name])
     size = smallest[name]
     if size >= MIN_ESS:

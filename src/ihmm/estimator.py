@@ -19,6 +19,7 @@ from ihmm.posterior import Posterior
 from ihmm.predict import FiniteHMM, Forecast, LabelledDraw, finite_hmm, most_probable_states, simulate_anew
 from ihmm.samplers import Sampler
 from ihmm.sequences import Sequences, column_names, match_columns
+from ihmm.start import dispersed
 from ihmm.summaries import Summary
 from ihmm.symbols import encode
 from ihmm.time_columns import clock_columns, date_columns, without_columns
@@ -194,12 +195,12 @@ class InfiniteHMM(EstimatorOnDemand):
             tune=self.tune,
             chains=self.chains,
             seed=int(as_random_state(self.random_state).randint(2**31)),
-            init=choice.init if isinstance(self.init, str) and self.init == "auto" else self.init,
+            init=dispersed(choice.init, series, choice.model) if _is_auto(self.init) else self.init,
             thin=self.thin,
+            resolution=choice.resolution,
             cores=self.cores,
             progress=self.progress or "compilation",
         )
-        self.posterior_.resolution = choice.resolution
         if self.order_by != "use":
             self.posterior_ = self.posterior_.relabel(order_by=self.order_by)
         summary = self.posterior_.summary()
@@ -330,6 +331,10 @@ class InfiniteHMM(EstimatorOnDemand):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _is_auto(init: Any) -> bool:
+    return isinstance(init, str) and init == "auto"
 
 
 def _numbers(X: Any) -> Array:

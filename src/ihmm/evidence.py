@@ -1,12 +1,13 @@
 """What a verdict on a posterior rests on, collected from its draws."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ihmm import agreement, averages, predict
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.criticism import criticise
+from ihmm.criticism import criticise, is_number_given
 from ihmm.data import Data
 from ihmm.diagnostics import DETAILS, Evidence
 from ihmm.labels import evenly_spaced
@@ -18,8 +19,17 @@ from ihmm.state_order import CENTERS
 LIKELIHOOD_DRAWS, LIKELIHOOD_STEPS = 24, 4_000_000  # draws of each chain with log p(y | θ), and steps of all of them
 MIN_LIKELIHOOD_DRAWS = 8
 CRITICISED_DRAWS = 12  # of all chains
-SETTLED_SHARE, SETTLED_CHANGES = 0.002, 0.01  # of the steps, and of the changes of level
+SETTLED_SHARE, SETTLED_PART = 0.005, 0.1  # of the steps, and of the share of a rare level
+SETTLED_CHANGES, SETTLED_RATE = 0.01, 0.25  # of their number, and of its square root: the uncertainty of any rate
+SETTLED_MEAN = 0.05  # of what separates a mean from the next one, or of the spread of the values around it
 MAX_COLUMNS = 6  # whose means are compared
+
+
+class Quantity(NamedTuple):
+    """Something that is used of the answer."""
+
+    draws: FloatArray  # (chains, draws)
+    tolerance: float  # spread over nearly all draws below which it is settled, however the chains differ
 
 
 def collect(
@@ -42,12 +52,12 @@ def collect(
         for d in evenly_spaced(len(chain), max(CRITICISED_DRAWS // len(draws), 1))
     ]
     matches = levels.summary.matches
-    quantities = _by_level(states, levels, begins, data.offsets)
+    quantities = _by_level(states, levels, begins, data)
     return Evidence(
         n_levels=levels.n_levels,
         n_levels_by_draw=number,
-        quantities=quantities,
-        tolerances={name: _tolerance(name, x) for name, x in quantities.items()},
+        quantities={name: quantity.draws for name, quantity in quantities.items()},
+        tolerances={name: quantity.tolerance for name, quantity in quantities.items()},
         log_likelihood=likelihood,
         agreement=found,
         details={name: traces[name] for name in DETAILS if name in traces},
@@ -55,14 +65,10 @@ def collect(
             model, data, [draw for _, draw in chosen], levels, [matches[index].label for index, _ in chosen]
         ),
         run=run,
+        n_steps=len(data.y),
+        number_given=is_number_given(model, levels),
+        kinetic=any(len(levels.states_of(j)) > 1 for j in range(levels.n_levels)),
     )
-
-
-def _tolerance(name: str, x: FloatArray) -> float:
-    """The standard deviation over all draws below which a quantity is settled, however the chains differ."""
-    if name.startswith("share"):
-        return SETTLED_SHARE
-    return SETTLED_CHANGES * float(x.mean()) if name.startswith("changes") else 0.0
 
 
 def log_likelihoods(
@@ -101,12 +107,15 @@ def _paths(levels: Levels, draws: Sequence[Sequence[Draw]], begins: IntArray) ->
     return paths
 
 
-def _by_level(states: Array, levels: Levels, begins: IntArray, offsets: IntArray) -> dict[str, FloatArray]:
-    """Name → (chains, draws): changes of level, and the share and mean of each level."""
+def _by_level(states: Array, levels: Levels, begins: IntArray, data: Data) -> dict[str, Quantity]:
+    """Changes of level, and the share and mean of each level.
+
+    A few changes more or less matter to no rate, whose own uncertainty is at least that of counting them.
+    """
     n_chains, n_draws, n_steps = states.shape
     shares, changes = np.zeros((n_levels := levels.n_levels, n_chains, n_draws)), np.zeros((n_chains, n_draws))
     inside = np.ones(n_steps - 1, bool)
-    inside[offsets[1:-1] - 1] = False
+    inside[data.offsets[1:-1] - 1] = False
     matches = levels.summary.matches
     for c, begin in enumerate(begins):
         for d in range(n_draws):
@@ -114,14 +123,35 @@ def _by_level(states: Array, levels: Levels, begins: IntArray, offsets: IntArray
             path = label.astype(np.uint8 if n_levels < 256 else np.int64)[states[c, d]]
             shares[:, c, d] = np.bincount(path, minlength=n_levels) / n_steps
             changes[c, d] = np.count_nonzero((path[1:] != path[:-1]) & inside)
-    found = {"changes of level": changes}
+    number = float(changes.mean())
+    found = {"changes of level": Quantity(changes, max(SETTLED_CHANGES * number, SETTLED_RATE * number**0.5))}
     if n_levels > 1:
-        found |= {f"share of level {j}": share for j, share in enumerate(shares)}
-    return found | _means(levels, begins, n_draws)
+        small = [min(SETTLED_SHARE, SETTLED_PART * float(share.mean())) for share in shares]
+        found |= {f"share of level {j}": Quantity(shares[j], small[j]) for j in range(n_levels)}
+    return found | _means(levels, begins, n_draws, data)
 
 
-def _means(levels: Levels, begins: IntArray, n_draws: int) -> dict[str, FloatArray]:
-    """Name → (chains, draws): mean of each level that all draws have."""
+def _means(levels: Levels, begins: IntArray, n_draws: int, data: Data) -> dict[str, Quantity]:
+    """Mean of each level that nearly all draws have; settled if known to a small part of what makes it a level."""
+    by_level = _mean_by_draw(levels)
+    center = {j: mean.mean(axis=0) for j, mean in by_level.items()}
+    observed = np.asarray(data.values, np.float64).reshape(len(data.y), -1)
+    found = {}
+    for j, mean in by_level.items():
+        here = observed[levels.segmentation == j]
+        for d in range(mean.shape[1]):
+            known = here[np.isfinite(here[:, d]), d] if d < here.shape[1] else np.empty(0)
+            gap = min((abs(float(other[d] - center[j][d])) for i, other in center.items() if i != j), default=0.0)
+            column = f", column {d}" if mean.shape[1] > 1 else ""
+            found[f"mean of level {j}{column}"] = Quantity(
+                np.stack([mean[begin : begin + n_draws, d] for begin in begins]),
+                SETTLED_MEAN * max(gap, float(known.std()) if known.size else 0.0),
+            )
+    return found
+
+
+def _mean_by_draw(levels: Levels) -> dict[int, FloatArray]:
+    """Level → (draws of all chains, columns): its mean, that of all draws where a draw does not have the level."""
     summary = levels.summary
     name = next((name for name in CENTERS if name in summary.parameters), None)
     if name is None:
@@ -134,9 +164,7 @@ def _means(levels: Levels, begins: IntArray, n_draws: int) -> dict[str, FloatArr
         present = weight.sum(axis=1)
         if np.mean(present > 0) < 0.95:
             continue
-        for d in range(values.shape[2]):
-            mean = (np.nan_to_num(values[:, states, d]) * weight).sum(axis=1) / np.maximum(present, 1e-300)
-            mean[present == 0] = mean[present > 0].mean()
-            column = f", column {d}" if values.shape[2] > 1 else ""
-            found[f"mean of level {j}{column}"] = np.stack([mean[begin : begin + n_draws] for begin in begins])
+        mean = np.einsum("nkd,nk->nd", np.nan_to_num(values[:, states]), weight) / np.maximum(present, 1e-300)[:, None]
+        mean[present == 0] = mean[present > 0].mean(axis=0)
+        found[j] = mean
     return found

@@ -13,6 +13,7 @@ from ihmm.summaries import dwell_times
 MIN_SHARE, MIN_STEPS, BRIEF_VISIT = 0.01, 20, 2  # see `absorb_brief`
 LASTING_STEPS, LASTING_VISIT = 8, 5
 MIN_BLURRED, BLURRED_VISIT, BLURRED_SHARE = 5, 1.5, 0.7  # see `_blurred`
+PASSING_VISIT, PASSING_SHARE = 1.4, 0.5  # the same in models in which a state lasts at least a few steps
 COARSER = 0.1  # overlap by which less is enough, to see how much the number of levels depends on it
 
 
@@ -37,11 +38,17 @@ def draw_levels(
     close = _within(parameters, resolution) if resolution is not None else None
     center = center_of_states(parameters)
     least = least_overlaps(data.y, draw.phi) if overlap is None else overlap
+    minimum = shortest_visit(model)
     (fine, brief), (coarse, _) = (
-        absorb_brief(group(density, size, each, close), draw.states, data.offsets, center)
+        absorb_brief(group(density, size, each, close), draw.states, data.offsets, center, minimum)
         for each in (least, least - COARSER)
     )
     return fine, brief, coarse
+
+
+def shortest_visit(model: Model) -> int:
+    """Steps that every state lasts."""
+    return 1 if model.duration is None else model.duration.minimum
 
 
 def center_of_states(parameters: dict[str, Array]) -> FloatArray | None:
@@ -57,14 +64,15 @@ def _within(parameters: dict[str, Array], resolution: float | tuple[float, ...])
 
 
 def absorb_brief(
-    level: IntArray, states: IntArray, offsets: IntArray, center: FloatArray | None = None
+    level: IntArray, states: IntArray, offsets: IntArray, center: FloatArray | None = None, minimum: int = 1
 ) -> tuple[IntArray, BoolArray]:
     """Put brief levels with the level that surrounds them most often; also which states are brief.
 
     A level is brief if it has less than 1 % of the steps, and either fewer than 20 or usually for one or two at a time:
     outliers and blurred steps, not a level. A single visit of 8 steps is one, though, such as a deleted part of a
-    genome. Brief is also one that is visited for a single step, on the way from one level to another between which it
-    lies, given the `center` of the states: a blurred change. Levels are renumbered from 0.
+    genome. Brief is also one that is visited for a single step, or hardly longer than the `minimum`, on the way from
+    one level to another between which it lies, given the `center` of the states: a blurred change. Levels are
+    renumbered from 0.
     """
     lengths, of = dwell_times(level[states], offsets)
     n_levels = int(level.max()) + 1
@@ -74,7 +82,7 @@ def absorb_brief(
     lasting = (steps >= LASTING_STEPS) & (visit >= LASTING_VISIT)
     brief = rare & ~lasting & ((steps < MIN_STEPS) | (visit <= BRIEF_VISIT)) & (steps < steps.max())
     if center is not None:
-        brief |= _blurred(level, states, lengths, of, center, offsets) & (steps < steps.max())
+        brief |= _blurred(level, states, lengths, of, center, offsets, minimum) & (steps < steps.max())
     joined = np.arange(n_levels)
     for j in np.flatnonzero(brief):
         runs = np.flatnonzero(of == j)
@@ -85,9 +93,19 @@ def absorb_brief(
 
 
 def _blurred(
-    level: IntArray, states: IntArray, lengths: IntArray, of: IntArray, center: FloatArray, offsets: IntArray
+    level: IntArray,
+    states: IntArray,
+    lengths: IntArray,
+    of: IntArray,
+    center: FloatArray,
+    offsets: IntArray,
+    minimum: int,
 ) -> BoolArray:
-    """(n_levels,): levels of visits of about one step, most of them between two other levels, in place and in time."""
+    """(n_levels,): levels of visits as short as they can be, most of them between two others, in place and in time.
+
+    A visit that must last a few steps contains some of a level, so that more of them return to where they came from.
+    """
+    longest, share = (BLURRED_VISIT, BLURRED_SHARE) if minimum == 1 else (PASSING_VISIT * minimum, PASSING_SHARE)
     n_levels = int(level.max()) + 1
     weight = np.bincount(states, minlength=len(level)).astype(np.float64) + 1e-9
     total = np.bincount(level, weight)
@@ -102,6 +120,6 @@ def _blurred(
     found = np.zeros(n_levels, bool)
     for j in range(n_levels):
         own = of[inner] == j
-        if own.sum() >= MIN_BLURRED and lengths[inner][own].mean() < BLURRED_VISIT:
-            found[j] = between[own].mean() > BLURRED_SHARE
+        if own.sum() >= MIN_BLURRED and lengths[inner][own].mean() < longest:
+            found[j] = between[own].mean() > share
     return found

@@ -1,7 +1,7 @@
 """Levels: states that emit the same, told apart only by their dynamics, are kinetic states of one level."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +12,7 @@ from ihmm._numbers import three_digits
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.clustering import Hierarchy, average
 from ihmm.data import Data
-from ihmm.grouping import absorb_brief, center_of_states, draw_levels
+from ihmm.grouping import absorb_brief, center_of_states, draw_levels, shortest_visit
 from ihmm.labels import evenly_spaced
 from ihmm.model import Draw, Model
 from ihmm.state_order import CENTERS
@@ -218,7 +218,13 @@ def find_levels(
     together = _share_together([(summary.matches[d].state, level) for d, level, *_ in by_draw], summary.n_states)
     center = center_of_states({name: np.nanmean(x, axis=0) for name, x in summary.parameters.items()})
     number = Counter(found.n_levels for found in by_draw)
-    label, brief = _usual_number(_groupings(together), number, summary, data.offsets, center)
+    label, brief = _usual_number(
+        [
+            absorb_brief(each, summary.states, data.offsets, center, shortest_visit(model))
+            for each in _groupings(together)
+        ],
+        number,
+    )
     centers = _centers(summary, label, data.y.ndim)
     order = np.argsort(centers if centers is not None else -np.bincount(label, summary.shares), kind="stable")
     label = np.argsort(order)[label]
@@ -302,15 +308,12 @@ def _groupings(together: FloatArray) -> Iterator[IntArray]:
         yield hierarchy.at_most(n)
 
 
-def _usual_number(
-    groupings: Iterable[IntArray], number: Counter[int], summary: Summary, offsets: IntArray, center: FloatArray | None
-) -> tuple[IntArray, BoolArray]:
+def _usual_number(found: Sequence[tuple[IntArray, BoolArray]], number: Counter[int]) -> tuple[IntArray, BoolArray]:
     """The first grouping with as many levels as most draws have; the first one if there is none, or no such number.
 
     As in `absorb_brief`, brief states do not count.
     """
     usual, times = number.most_common(1)[0]
-    found = [absorb_brief(label, summary.states, offsets, center) for label in groupings]
     right = [each for each in found if int(each[0].max()) + 1 == usual and 2 * times > number.total()]
     return right[0] if right else found[0]
 

@@ -14,7 +14,7 @@ from ihmm.data import Data
 from ihmm.one_chain import ChainTask, ExecutorChain, LocalChain, RunningChain
 from ihmm.posterior import Posterior
 from ihmm.progress import Progress, progress_bars
-from ihmm.start import streams
+from ihmm.start import start_of_chain, streams
 from ihmm.store import Backend, SweepRange
 from ihmm.workers import Threads, Workers
 
@@ -67,10 +67,15 @@ def run_chains(backend: Backend, resources: Resources, progress: Progress, stack
 def run_to_convergence(backend: Backend, resources: Resources, progress: Progress) -> Posterior:
     """Run the chains, and double the number of draws until they have converged or a limit is reached.
 
-    An interruption ends it.
+    A model that does not fit is not run for longer than twice the first number: no number of draws would mend it. An
+    interruption ends it, too.
     """
+    first = backend.settings.draws
     posterior = run_chains(backend, resources, progress, stacklevel=4)
-    while _may_double(backend) and _is_complete(posterior, backend) and not posterior.check().converged:
+    while _may_double(backend) and _is_complete(posterior, backend):
+        check = posterior.check()
+        if check.converged or (check.contradicted and backend.settings.draws > first):
+            break
         backend.extend(2 * backend.settings.draws)
         posterior = run_chains(backend, resources, progress, stacklevel=4)
     return posterior
@@ -95,7 +100,7 @@ def _start(backend: Backend, ranges: list[SweepRange], resources: Resources) -> 
     chains: list[RunningChain] = []
     for sweep_range in ranges:
         c, writer = sweep_range.chain, backend.writer(sweep_range)
-        task = ChainTask(data, settings, init, c, stream[c], sweep_range.stop, sweep_range.is_repair)
+        task = ChainTask(data, settings, start_of_chain(init, c), c, stream[c], sweep_range.stop, sweep_range.is_repair)
         if resources.executor is None:
             chains.append(LocalChain(task, sweep_range.before, writer))
         else:

@@ -1,27 +1,57 @@
 """How chains start: a random stream for each, and an initial trajectory."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ihmm._typing import IntArray
+from ihmm._typing import Array, IntArray
 from ihmm.data import Data
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Draw, Model
 from ihmm.moves import GreedySplitMerge, SplitMerge
+from ihmm.pilot._fit import Series
+from ihmm.pilot._search import clusters
 from ihmm.samplers import ParticleGibbs, StateUpdate
+from ihmm.sticks import total_states
 from ihmm.trajectory import runs
 
 AUTO_ROUNDS = 10  # rounds of splits and merges
 MARKOV_SWEEPS = 50  # of the hidden Markov model, before states have durations
 GREEDY_STICKINESS = 0.9
 
-InitialStates = int | str | IntArray  # number of states, "auto", or trajectory
+MORE_STATES = (2, 1)  # than the path that is given, in the starts of every second chain
+
+InitialStates = int | str | IntArray  # number of states, "auto", or trajectory; (chains, T) for one of each chain
 
 
 def streams(seed: int, chains: int) -> list[np.random.SeedSequence]:
     """One independent seed per chain."""
     return np.random.SeedSequence(seed).spawn(chains)
+
+
+def start_of_chain(init: InitialStates, chain: int) -> InitialStates:
+    """Where one of the chains starts. With fewer trajectories than chains these are used again."""
+    return init[chain % len(init)] if isinstance(init, np.ndarray) and init.ndim == 2 else init
+
+
+def dispersed(init: InitialStates, series: Sequence[Array], model: Model) -> InitialStates:
+    """Starts for the chains of a run, (4, T), if `init` is a path: itself, and more states in every second row.
+
+    Chains that agree although some of them started elsewhere have found the same answer; chains that all start from one
+    path may only not have left it. States are added, not taken away: tuning merges superfluous states within a few
+    sweeps, whereas a missing one can take hundreds. They are clusters of the values of the `series`, (T, D) each.
+    """
+    if not isinstance(init, np.ndarray) or init.ndim > 1:
+        return init
+    values = np.concatenate(series).astype(np.float64)
+    spread = np.nanstd(values, axis=0)
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in series])])
+    whole = Series((values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0), offsets)
+    n_states, most, rng = int(init.max()) + 1, total_states(model.prior), np.random.default_rng(0)
+    lasting = model.duration is not None and model.duration.minimum > 1
+    more = [clusters(whole, min(n_states + n, most), rng, lasting=lasting) for n in MORE_STATES]
+    return np.stack([row for other in more for row in (init, other)])
 
 
 def first_draw(rng: np.random.Generator, data: Data, model: Model, init: InitialStates) -> Draw:

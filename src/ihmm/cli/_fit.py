@@ -199,6 +199,9 @@ def fit(
         provenance.write(run, options.files, table, options.seed, choice, options.order_by, names)
     if not quiet and sys.stderr.isatty():
         click.echo(_description(options, table, model, run), err=True)
+    from ihmm.start import dispersed  # slow to import
+
+    init = dispersed(choice.init, table.series, model) if options.init == "auto" else options.init
     with resumable(run):
         posterior = _sample_to_the_end(
             lambda: ihmm.sample(
@@ -209,8 +212,9 @@ def fit(
                 tune=options.tune,
                 chains=options.chains,
                 seed=options.seed,
-                init=choice.init if options.init == "auto" else options.init,
+                init=init,
                 thin=options.thin,
+                resolution=choice.resolution,
                 cores=cores,
                 progress=not quiet,
                 store=run,

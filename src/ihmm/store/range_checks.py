@@ -22,7 +22,7 @@ def check_data(y: Array, offsets: Array, missing: Array | None, init: Array | No
     if missing is not None:
         _require(missing.dtype == np.bool_ and missing.shape == (len(y),), "missing is not a mask of the series")
     if init is not None:
-        _require(_is_whole(init) and init.shape == (len(y),) and init.min() >= 0, "init is not a trajectory")
+        _require(_is_path(init, len(y)) and init.min() >= 0, "init is not a trajectory")
     if is_own(emission):
         for part in np.split(y, offsets[1:-1]):
             validated = emission.validate(part)
@@ -101,6 +101,11 @@ def _check_phi(phi: Phi, n_states: int, like: Phi, emission: Emission) -> None:
     if isinstance(phi, MixturePhi):
         widths = {array.shape[1] for array in (phi.weights, *fields(phi.component).values())}
         _require(len(widths) == 1, "the mixtures have different numbers of components")
+
+
+def _is_path(init: Array, n_steps: int) -> bool:
+    """Whether it is a trajectory of all chains, or has one for each of some chains in its rows."""
+    return init.ndim in (1, 2) and init.size > 0 and _is_whole(init.ravel()) and init.shape[-1] == n_steps
 
 
 def _is_whole(array: Array) -> bool:

@@ -1,0 +1,107 @@
+"""Would one level explain a recording as well as the several that were found, or several as well as one?
+
+Noise with a long memory and slow trends wander as levels do, so that a short recording can often be read in both ways.
+Readings are fitted by maximum likelihood and penalised for their parameters.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ihmm._typing import FloatArray, IntArray
+from ihmm.pilot._alternatives import without_trend
+from ihmm.pilot._fit import Fit, Series, Structure, improve, part_of, start
+from ihmm.pilot._search import CAREFUL, clusters, criterion
+
+NUMBERS = (2, 3)  # of levels that are compared with one
+ORDERS = (0, 1, 2, 4)  # of the noise around a single level
+SHORT = 2  # greatest order of the noise around several
+SHORTEST = 30  # steps below which nothing is compared
+CLOSE = 5.0  # nats by which several levels have to be better than one
+WAVES = (0, 2, 5)  # cosines of the trends that are tried
+OF_LEVELS = (
+    *(Structure(order, 2, shared) for order in (0, 1) for shared in (True, False)),
+    *(Structure(order, 2, False, sharp=False) for order in (1, 2)),
+    *(Structure(0, 1, shared) for shared in (True, False)),
+)
+
+
+class Rival(NamedTuple):
+    """Levels in noise of the given order, and by how many nats their penalised likelihood is better."""
+
+    n_levels: int
+    order: int
+    gain: float
+    trend: bool = False  # whether they follow a slow trend
+
+
+def rival_of_one_level(values: FloatArray, offsets: IntArray) -> Rival | None:
+    """The best reading of `values`, (T, D), by several levels, if it is as good as that by one.
+
+    Only a few thousand steps of long recordings are compared.
+    """
+    series = _standardised(values, offsets)
+    if series is None:
+        return None
+    series = part_of(series)
+    one = max(rival.gain for rival in _readings_by_one(series))
+    rng, found = np.random.default_rng(0), []
+    for n_levels in NUMBERS:
+        path = clusters(series, n_levels, rng, lasting=True)
+        if int(path.max()) + 1 < n_levels:
+            break
+        for order in range(min(SHORT, series.max_order) + 1):
+            found.append(Rival(n_levels, order, _value(series, Structure(order), path) - one))
+    best = max(found, key=lambda rival: rival.gain, default=None)
+    return best if best is not None and best.gain > 0 else None
+
+
+def rival_of_levels(values: FloatArray, offsets: IntArray, path: IntArray) -> Rival | None:
+    """The best reading of `values` by a single level, if it is hardly worse than that by the levels of a `path`, (T,).
+
+    In recordings that are too long for this to be compared there is none.
+    """
+    series = _standardised(values, offsets)
+    if series is None or len(part_of(series).y) < len(series.y):
+        return None
+    one = max(_readings_by_one(series), key=lambda rival: rival.gain)
+    several = -np.inf
+    for structure in OF_LEVELS:
+        if structure.order <= series.max_order:
+            several = max(several, _value(series, structure, path))
+            if several > one.gain + CLOSE:
+                return None
+    return one._replace(gain=one.gain - several)
+
+
+def _standardised(values: FloatArray, offsets: IntArray) -> Series | None:
+    """The series in units of its spread; None if there is too little to compare."""
+    spread = np.nanstd(values, axis=0)
+    if len(values) < SHORTEST or not np.all(spread > 0):
+        return None
+    return Series((values - np.nanmean(values, axis=0)) / spread, np.asarray(offsets, np.int64))
+
+
+def _readings_by_one(series: Series) -> Iterator[Rival]:
+    """A single level, and one that follows a slow trend; `gain` is the penalised likelihood itself."""
+    yield _single(series)
+    if len(series.offsets) == 2:
+        for n in WAVES:
+            parameters = 0.5 * (n + 1) * series.y.shape[1]
+            found = _single(without_trend(series, n))
+            yield found._replace(gain=found.gain - parameters * float(np.log(len(series.y))), trend=True)
+
+
+def _single(series: Series) -> Rival:
+    nothing = np.zeros(len(series.y), np.int64)
+    orders = [order for order in ORDERS if order <= series.max_order]
+    found = [Rival(1, order, _value(series, Structure(order), nothing)) for order in orders]
+    return max(found, key=lambda rival: rival.gain)
+
+
+def _value(series: Series, structure: Structure, path: IntArray) -> float:
+    """Penalised likelihood of a fit that starts from a path."""
+    fit: Fit = improve(series, start(series, structure, path, int(path.max()) + 1), CAREFUL)
+    value = criterion(fit)
+    return value if np.isfinite(value) else -np.inf

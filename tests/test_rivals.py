@@ -1,0 +1,109 @@
+"""A single level is doubted where several explain the data as well, and nowhere else."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ihmm
+from ihmm.doubts import check_rival
+from ihmm.rivals import rival_of_levels, rival_of_one_level
+
+SINGLE = SimpleNamespace(n_levels=1)
+
+
+def remembering(rng, steps, memory):
+    e = rng.normal(size=steps)
+    for t in range(1, steps):
+        e[t] += memory * e[t - 1]
+    return e
+
+
+def levels_one_deviation_apart(seed):
+    rng = np.random.default_rng(seed)
+    states = np.repeat(rng.permutation(np.repeat([0, 1, 2], 4)), 17)
+    return states + rng.standard_normal(len(states))
+
+
+def rival(y, ends=None):
+    return rival_of_one_level(np.reshape(y, (len(y), -1)), np.array([0, len(y)]) if ends is None else ends)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.6, 0.9, 0.98])
+def test_noise_around_one_level_has_no_rival(memory):
+    assert [rival(remembering(np.random.default_rng(seed), 800, memory)) for seed in range(5)] == [None] * 5
+
+
+def test_levels_that_overlap_are_a_rival_of_noise_with_a_memory():
+    found = [rival(levels_one_deviation_apart(seed)) for seed in range(5)]
+    assert all(one is not None and one.n_levels in (2, 3) and one.gain > 0 for one in found)
+
+
+def test_a_single_change_in_noise_with_a_memory_is_a_rival():
+    """As body temperatures at rest and in activity."""
+    rng = np.random.default_rng(0)
+    y = 0.6 * (np.arange(100) >= 38) + 0.12 * remembering(rng, 100, 0.75)
+    assert rival(y).n_levels == 2
+    y[[3, 40, 41]] = np.nan
+    assert rival(y, np.array([0, 60, 100])).n_levels == 2
+
+
+def test_a_slow_trend_around_one_level_has_no_rival():
+    y = np.sin(np.linspace(0, 3, 800)) + np.random.default_rng(0).normal(size=800)
+    assert rival(y) is None
+
+
+def test_too_little_or_nothing_to_compare_has_no_rival():
+    assert rival(np.zeros(100)) is None
+    assert rival(np.arange(20.0)) is None
+
+
+def test_only_a_single_level_that_was_inferred_from_measurements_is_doubted():
+    y = levels_one_deviation_apart(0)
+    values, ends = y[:, None], np.array([0, len(y)])
+    model = ihmm.Model(ihmm.NoisyLevels(2, filtered=True))
+    (found,) = check_rival(model, values, ends, SINGLE)
+    assert found.unsettled == "either reading fits: a single level in noise that remembers 2 steps, or 3 levels"
+    assert found.setting == 'emission="levels", order=0'
+    assert not found.gross
+    (found,) = check_rival(ihmm.Model(ihmm.NoisyLevels()), values, ends, SINGLE)
+    assert found.unsettled == "either reading fits: a single level, or 3 that are close together"
+    assert not found.setting  # which is in force already
+    given = ihmm.Model(ihmm.NoisyLevels(2, filtered=True), ihmm.FinitePrior(1))
+    assert not list(check_rival(given, values, ends, SINGLE))
+    assert not list(check_rival(ihmm.Model(ihmm.Poisson()), values, ends, SINGLE))
+
+
+def one_instead_of(path, y):
+    return rival_of_levels(y[:, None], np.array([0, len(y)]), path)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.6])
+def test_levels_that_are_there_have_no_rival(memory):
+    path = np.arange(600) // 40 % 2
+    for seed in range(5):
+        assert one_instead_of(path, 3.0 * path + remembering(np.random.default_rng(seed), 600, memory)) is None
+
+
+def test_a_wandering_series_cut_into_levels_has_one_level_as_a_rival():
+    """Noise with a long memory above and below its mean, and a slow trend."""
+    y = remembering(np.random.default_rng(0), 600, 0.95)
+    found = one_instead_of((y > 0).astype(int), y)
+    assert (found.n_levels, found.trend) == (1, False)
+    y = 0.01 * np.arange(600) + np.random.default_rng(1).normal(size=600)
+    assert one_instead_of((np.arange(600) >= 300).astype(int), y).trend
+
+
+def test_levels_in_a_trend_are_doubted():
+    y = 0.01 * np.arange(600) + np.random.default_rng(1).normal(size=600)
+    levels = SimpleNamespace(n_levels=2, segmentation=(np.arange(600) >= 300).astype(int))
+    (found,) = check_rival(ihmm.Model(ihmm.Normal()), y[:, None], np.array([0, 600]), levels)
+    assert found.unsettled.startswith("either reading fits: 2 levels, or a single level that follows a slow trend in")
+    assert not found.gross
+    given = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(2))
+    assert not list(check_rival(given, y[:, None], np.array([0, 600]), levels))
+
+
+def test_very_long_recordings_are_not_compared():
+    y = remembering(np.random.default_rng(0), 12_000, 0.95)
+    assert one_instead_of((y > 0).astype(int), y) is None
