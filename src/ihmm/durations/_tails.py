@@ -12,19 +12,17 @@ UNDERFLOW = 1e-290
 Ratio = Callable[[Array], FloatArray]  # p(g + 1) / p(g)
 
 
-def log_tail(g: Array, survivor: FloatArray, log_p: FloatArray, ratio: Ratio) -> FloatArray:
+def log_tail(g: Array, survivor: FloatArray, log_p: Callable[[], FloatArray], ratio: Ratio) -> FloatArray:
     """log P(G ≥ g) given its value in floating point; where that underflows, p(g) times the sum of the ratios to it."""
-    with np.errstate(divide="ignore"):
-        out = np.log(survivor)
     faint = survivor < UNDERFLOW
     if not faint.any():
-        return out
-    total = term = np.ones_like(out)
+        return np.asarray(np.log(survivor))
+    total = term = np.ones(faint.shape)
     i = 0
     while (term > 1e-17 * total)[faint].any():
         term = np.where(faint, term * ratio(g + i), 0.0)
         total, i = total + term, i + 1
-    return np.where(faint, log_p + np.log(total), out)
+    return np.where(faint, log_p() + np.log(total), np.log(np.where(faint, 1.0, survivor)))
 
 
 def hazards(n_ages: int, minimum: int, ratio: Ratio, log_last: Callable[[int], FloatArray]) -> FloatArray:

@@ -71,8 +71,12 @@ class NegativeBinomial:
         r, p = omega
         g = np.maximum(d - self.minimum, 0)
         survivor = np.where(g > 0, betaincc(r, np.maximum(g, 1), p), 1.0)
-        log_p = self.log_probability(g + self.minimum, omega)
-        return log_tail(g, survivor, log_p, lambda g: np.asarray((g + r) / (g + 1) * (1 - p)))
+        return log_tail(
+            g,
+            survivor,
+            lambda: self.log_probability(g + self.minimum, omega),
+            lambda g: np.asarray((g + r) / (g + 1) * (1 - p)),
+        )
 
     def hazard(self, n_ages: int, omega: NegativeBinomialOmega) -> FloatArray:
         r, p = (field[:, None] for field in omega)
@@ -97,12 +101,13 @@ class NegativeBinomial:
 
             def log_density(log_r: FloatArray) -> FloatArray:
                 r = np.exp(log_r)
-                rise = np.bincount(state, gammaln(excess + r[state]) - gammaln(r[state]), n_states)
+                rise = np.bincount(state, gammaln(excess + r[state]), n_states) - n * gammaln(r)
                 log_p, log_q = -np.log1p(mean / r), -np.log1p(r / mean)
                 likelihood = rise + (self.a + n * r) * log_p + (self.b + total) * log_q
                 return np.asarray(prior.shape * log_r - prior.rate * r + likelihood)
 
-            r = np.maximum(np.exp(slice_step(rng, log_density, np.log(r))), LEAST)
+            width = np.sqrt(8 / (n + 8))  # log r is known to about √(2/n) from n runs
+            r = np.maximum(np.exp(slice_step(rng, log_density, np.log(r), width)), LEAST)
             p = r / (r + mean)
         to_p, to_q = self._before_the_data(rng, runs, r, np.clip(p, LEAST, 1 - LEAST))
         p = rng.beta(self.a + n * r + to_p, self.b + total + to_q)
@@ -116,6 +121,8 @@ class NegativeBinomial:
         1/E[D] = p/(mp + r(1−p)), and with M = max(m, r) and x = p if r > m, else 1 − p, the denominator is
         M (1 − x |r − m|/M), whose inverse is a geometric series in x.
         """
+        if not runs.left_censored.any():
+            return np.zeros(len(r)), np.zeros(len(r))
         n, m = np.bincount(runs.state[runs.left_censored], minlength=len(r)), self.minimum
         x = np.where(r > m, p, 1 - p)
         more = rng.negative_binomial(np.maximum(n, 1), np.maximum(1 - x * np.abs(r - m) / np.maximum(m, r), LEAST))

@@ -53,8 +53,12 @@ class Poisson:
     def log_survivor(self, d: Array, omega: PoissonOmega) -> FloatArray:
         g = np.maximum(d - self.minimum, 0)
         survivor = np.where(g > 0, gammainc(np.maximum(g, 1), omega.rate), 1.0)
-        log_p = self.log_probability(g + self.minimum, omega)
-        return log_tail(g, survivor, log_p, lambda g: np.asarray(omega.rate / (g + 1)))
+        return log_tail(
+            g,
+            survivor,
+            lambda: self.log_probability(g + self.minimum, omega),
+            lambda g: np.asarray(omega.rate / (g + 1)),
+        )
 
     def hazard(self, n_ages: int, omega: PoissonOmega) -> FloatArray:
         def log_last(g: int) -> FloatArray:
