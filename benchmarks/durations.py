@@ -4,7 +4,8 @@
 
 `answers`: levels one and a half standard deviations apart, visits of negative binomial length (shape 20) or geometric.
 `extra`: the paper's data. `stuck`: where chains are after tuning, from several starts. `speed`: ms of processor time a
-sweep, and how it grows. `peers`: tsseg's HDP-HSMM in build/peers, as in benchmarks/peers.py.
+sweep, and how it grows. `peers`: the HDP-HSMM of tsseg, installed in build/peers as in benchmarks/peers.py, and that of
+pyhsmm, if it is installed in build/peers/pyhsmm; see benchmarks/runners/sweep_pyhsmm.py for how.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from scipy.optimize import linear_sum_assignment
 
 import ihmm
 from ihmm._typing import FloatArray, IntArray
-from ihmm.datasets import PANEL
+from ihmm.chain import MOVES
 from ihmm.durations import Duration, Geometric, NegativeBinomial, Poisson
 from ihmm.gibbs import initial_draw, sweep
 
@@ -32,7 +33,8 @@ LAWS: dict[str, Duration | None] = {
     "Poisson": Poisson(),
 }
 LARGE = 0.01  # share of the steps
-PANEL_KINDS = ("fret", "patch clamp", "copy numbers", "spike counts")
+# durations, standard deviations between levels, number of states
+STUCK_DATA = (("shape 20", 20.0, 1.5, 3), ("shape 20", 20.0, 3.0, 6), ("geometric", 1.0, 3.0, 6))
 
 
 def main() -> None:
@@ -58,11 +60,13 @@ def model_for(law: Duration | None, emission: ihmm.Emission) -> ihmm.Model:
     return ihmm.Model(emission, prior, law)
 
 
-def simulate(shape: float, mean: float, length: int, seed: int, step: float = 1.5) -> tuple[IntArray, FloatArray]:
-    """Three levels, `step` standard deviations apart; visits of 1 + NegBin(shape) steps, `mean` on average."""
+def simulate(
+    shape: float, mean: float, length: int, seed: int, step: float = 1.5, n_states: int = 3
+) -> tuple[IntArray, FloatArray]:
+    """Levels `step` standard deviations apart; visits of 1 + NegBin(shape) steps, `mean` on average."""
     rng, states, k = np.random.default_rng(seed), [], 0
     while len(states) < length:
-        k = (k + int(rng.integers(1, 3))) % 3
+        k = (k + int(rng.integers(1, n_states))) % n_states
         states += [k] * int(1 + rng.poisson(rng.gamma(shape, (mean - 1) / shape)))
     path = np.array(states[:length])
     return path, step * path + rng.standard_normal(length)
@@ -99,29 +103,30 @@ def extra(n_seeds: int) -> None:
 
 
 def stuck(n_seeds: int) -> None:
-    """Chains that end far below the best one, in nats of the joint density."""
-    print("Chains more than 30 nats below the best of all, after 150 tuning sweeps and 50 draws, 4 chains each")
-    for seed in range(n_seeds):
-        _, y = simulate(20.0, 20.0, 3000, seed)
+    print(
+        "Chains with too few and too many states of 1 % or more, after 150 tuning sweeps and 50 draws, 4 chains a seed"
+    )
+    print(f"{'start':<54}{'without SplitMerge':>20}{'with it':>20}")
+    for name, shape, step, n_states in STUCK_DATA:
         for law in ("geometric", "negative binomial"):
-            model = model_for(LAWS[law], ihmm.Normal(1.5, 0.1, 2.0, 1.0))
-            print(f"shape 20, seed {seed}, {law:18s}", *behind(model, y), flush=True)
-    for kind in PANEL_KINDS:
-        variant = next(v for v in PANEL if v.kind == kind)
-        fitted = ihmm.InfiniteHMM(draws=2, tune=1, chains=1, random_state=0).fit(variant.recording().series)
-        model = fitted.posterior_.model
-        if model.duration is not None:
-            print(f"{kind}, {type(model.emission).__name__}, {model.duration}", flush=True)
-            print("  ", *behind(model, variant.recording().series), flush=True)
+            for init in ("auto", 1, 10):
+                wrong = np.array([ends(shape, step, n_states, LAWS[law], init, seed) for seed in range(n_seeds)])
+                columns = "".join(f"{few:>13d} and {many:>2d}" for few, many in wrong.sum(axis=0))
+                print(f"{n_states} states, {name}, {law}, from {init}".ljust(54) + columns, flush=True)
 
 
-def behind(model: ihmm.Model, y: object) -> list[str]:
-    ends = {}
-    for init in ("auto", 10):
-        found = ihmm.sample(model, y, draws=50, tune=150, chains=4, seed=1, init=init, progress=False)
-        ends[init] = found.traces["log_joint"][:, -20:].mean(axis=1)
-    best = max(map(np.max, ends.values()))
-    return [f" from {init}: {np.count_nonzero(each < best - 30)} of {len(each)};" for init, each in ends.items()]
+def ends(
+    shape: float, step: float, n_states: int, law: Duration | None, init: int | str, seed: int
+) -> list[tuple[int, int]]:
+    """Numbers of chains that end with too few and with too many states, without and with `SplitMerge`."""
+    _, y = simulate(shape, 20.0, 3000, seed, step, n_states)
+    model = model_for(law, ihmm.Normal(float(y.mean()), 0.1, 2.0, 1.0))
+    out = []
+    for moves in (tuple(move for move in MOVES if not isinstance(move, ihmm.SplitMerge)), MOVES):
+        found = ihmm.sample(model, y, draws=50, tune=150, chains=4, init=init, moves=moves, seed=1, progress=False)
+        n_found = large(found.states[:, -1].reshape(-1, len(y)))
+        out.append((int(np.count_nonzero(n_found < n_states)), int(np.count_nonzero(n_found > n_states))))
+    return out
 
 
 def speed(n_seeds: int) -> None:
@@ -144,22 +149,30 @@ def sweep_ms(model: ihmm.Model, y: FloatArray, states: IntArray) -> float:
 
 
 def peers(n_seeds: int) -> None:
-    folder = ROOT / "build" / "peers" / "tsseg"
-    outcome = install(Peer(("tsseg", "numba"), "import tsseg"), folder)
+    """tsseg is installed; pyhsmm is used if build/peers/pyhsmm has it, which takes some steps by hand."""
+    tsseg, pyhsmm = (ROOT / "build" / "peers" / name for name in ("tsseg", "pyhsmm"))
+    outcome = install(Peer(("tsseg", "numba"), "import tsseg"), tsseg)
     print("tsseg", outcome.get("failed") or outcome["versions"]["tsseg"])
-    runner = ROOT / "benchmarks" / "runners" / "sweep_tsseg.py"
     for dwell, longest in ((25, 100), (100, 400)):
         truth, y = simulate(20.0, dwell, 4000, 0, step=2.0)
-        ours = sweep_ms(model_for(NegativeBinomial(), ihmm.Normal(2.0, 0.1, 2.0, 1.0)), y, truth)
-        with tempfile.TemporaryDirectory() as place:
-            np.save(f"{place}/y.npy", y)
-            command = [python(folder), str(runner), f"{place}/y.npy", str(longest)]
-            theirs = float(subprocess.run(command, env=clean_environment(), capture_output=True, check=True).stdout)
-        print(
-            f"T = 4000, dwell {dwell}: ihmm, negative binomial, {ours:.2f} ms a sweep; tsseg, 20 states and durations "
-            f"up to {longest}, {theirs:.0f} ms ({theirs / ours:.0f}×)",
-            flush=True,
-        )
+        for law, name in ((NegativeBinomial(), "negative binomial"), (Poisson(), "Poisson")):
+            ours = sweep_ms(model_for(law, ihmm.Normal(2.0, 0.1, 2.0, 1.0)), y, truth)
+            folder, runner = (tsseg, "sweep_tsseg.py") if law == NegativeBinomial() else (pyhsmm, "sweep_pyhsmm.py")
+            print(f"T = 4000, dwell {dwell}, {name}: ihmm {ours:.2f} ms a sweep; {folder.name}, ", end="")
+            if not Path(python(folder)).exists():
+                print("not installed")
+                continue
+            theirs = sweep_ms_elsewhere(folder, runner, y, longest)
+            print(f"20 states and durations up to {longest}, {theirs:.0f} ms ({theirs / ours:.0f}×)", flush=True)
+
+
+def sweep_ms_elsewhere(folder: Path, runner: str, y: FloatArray, longest: int) -> float:
+    """The number that a program prints which runs in another environment."""
+    with tempfile.TemporaryDirectory() as place:
+        np.save(f"{place}/y.npy", y)
+        command = [python(folder), str(ROOT / "benchmarks" / "runners" / runner), f"{place}/y.npy", str(longest)]
+        done = subprocess.run(command, env=clean_environment(), capture_output=True, check=True)
+    return float(done.stdout)
 
 
 def fit(model: ihmm.Model, y: FloatArray, **options: object) -> IntArray:

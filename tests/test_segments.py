@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 import ihmm
 from ihmm import averages, predict
 from ihmm.durations import Geometric, NegativeBinomial, Poisson
-from ihmm.kernels.segment_chain import smooth_segments
+from ihmm.kernels.segment_chain import advance, smooth_segments
 from ihmm.model import Draw, Hyper, Transitions
 from ihmm.samplers._base import sequence_starts
 from ihmm.trajectory import Trajectory, runs
@@ -146,6 +146,39 @@ def test_what_is_possible_counts_even_if_it_is_much_less_likely_than_what_is_not
     expected = [predict.run_segment_filter(model, data, predict.finite_hmm(model, item))[2].sum() for item in items]
     np.testing.assert_allclose(averages.log_likelihood(model, data, items)[:, 0], expected, rtol=1e-12)
     assert np.isfinite(averages.state_probabilities(model, data, items, 2, causal=False)).all()
+
+
+@pytest.mark.parametrize("left_censored", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_a_forecast_has_the_state_probabilities_of_the_steps_to_come(case, left_censored):
+    """Those of steps without values, by enumeration; the simulated states follow them."""
+    model = ihmm.Model(CASES[case][0], PRIOR, CASES[case][1], left_censored)
+    steps = 4
+    known, longer = model.observe(Y[:3]), model.observe([*Y[:3], *[np.nan] * steps])
+    draw = a_draw(model, 3)
+    hmm = predict.finite_hmm(model, predict.LabelledDraw(draw, np.arange(2), [5]))
+    paths, log_p = enumerate_paths(model, longer, hmm)
+    weight = np.exp(log_p - logsumexp(log_p))
+    expected = np.array([np.bincount(paths[:, t], weight, 3) for t in range(3, 3 + steps)])
+
+    np.testing.assert_allclose(exact_forecast(model, known, hmm, steps), expected, atol=1e-9)
+
+    items = [predict.LabelledDraw(draw, np.arange(2), [i]) for i in range(400)]
+    found = predict.forecast(model, known, items, steps, known)[0].state_probabilities(2)
+    exact = np.mean([exact_forecast(model, known, predict.finite_hmm(model, item), steps) for item in items], axis=0)
+    assert np.abs(found - exact).max() < 5 * 0.5 / np.sqrt(len(items))
+
+
+def exact_forecast(model, data, hmm, steps):
+    """(steps, states): what `predict.forecast` simulates."""
+    chain, _, _, (mass,) = predict.run_segment_filter(model, data, hmm, ahead=steps)
+    out = []
+    for _ in range(steps):
+        now = np.empty_like(mass)
+        advance(chain, mass, np.empty(len(hmm.initial)), now)
+        mass = now
+        out.append(np.bincount(chain.state, mass, len(hmm.initial)))
+    return np.array(out)
 
 
 def test_a_forecast_knows_how_long_the_present_state_has_lasted():

@@ -15,6 +15,7 @@ import numpy as np
 
 from ihmm._threads import processors
 from ihmm._typing import Array
+from ihmm.emissions._protocol import provides
 from ihmm.kernels import (
     assignment,
     conditionals,
@@ -30,6 +31,7 @@ from ihmm.kernels import (
     pilot,
     segments,
     split_merge,
+    split_merge_segments,
     sticks,
     systematic,
 )
@@ -65,6 +67,11 @@ OF_PARTICLE_GIBBS: Kernels = (
 )
 OF_PILOT: Kernels = (pilot.decode, pilot.maximise, pilot.score, pilot.smooth)
 OF_DURATIONS: Kernels = (segments.describe_runs, segments.forward, segments.trace_back)
+OF_SPLITS_WITH_DURATIONS: Kernels = (
+    split_merge.pick_anchors,
+    split_merge_segments.longest_visit,
+    split_merge_segments.split_or_merge_segments,
+)
 OF_BEAM: Kernels = (forward_backward.filter_beam, forward_backward.filter_wide_beam, forward_backward.sample_beam)
 OF_MOVES: dict[type, Kernels] = {
     PairGibbs: (layout.relate, pairs.resample_pairs),
@@ -77,7 +84,10 @@ def kernels_of(model: Model, sampler: Sampler | None, moves: Sequence[Move]) -> 
     """Nearly all kernels of a run; others depend on the emission and on what happens."""
     kernels = set(ALWAYS)
     if model.duration is not None:
-        return tuple(kernels.union(OF_PARTICLE_GIBBS, OF_DURATIONS))
+        kernels.update(OF_PARTICLE_GIBBS, OF_DURATIONS)
+        if provides(model.emission, "conjugate") and any(isinstance(move, SplitMerge) for move in moves):
+            kernels.update(OF_SPLITS_WITH_DURATIONS)
+        return tuple(kernels)
     if isinstance(sampler, ParticleGibbs):
         forward = systematic.forward if sampler.resampling == "systematic" else csmc.forward
         kernels.update(OF_PARTICLE_GIBBS, {forward, particles.trace_back})
@@ -105,9 +115,9 @@ class Rehearsal(NamedTuple):
         data = self.model.observe(self.y[:REHEARSAL_STEPS])
         draw = first_draw(rng, data, self.model, 2)
         self.sampler.resample_states(rng, data, self.model, draw)
-        if self.model.duration is None:
-            update = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi)
-            for move in self.moves:
+        update = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi, durations=draw.durations)
+        for move in self.moves:
+            if self.model.duration is None or isinstance(move, SplitMerge):
                 move.apply(rng, data, self.model, update, draw.hyper)
 
 

@@ -106,19 +106,19 @@ def log_densities(model: Model, data: Data, hmm: FiniteHMM, steps: slice = slice
     return table.T
 
 
-def chain_over_ages(model: Model, data: Data, hmm: FiniteHMM) -> tuple[SegmentChain, FloatArray]:
-    """The chain over states and ages, and the log densities that it reads."""
-    n_steps = int(data.lengths.max())
+def chain_over_ages(model: Model, data: Data, hmm: FiniteHMM, ahead: int = 0) -> tuple[SegmentChain, FloatArray]:
+    """The chain over states and ages, also of sequences that go on `ahead` steps, and the log densities it reads."""
+    n_steps = int(data.lengths.max()) + ahead
     chain, remembered = build_chain(model, hmm.initial, hmm.rows, hmm.omega, n_steps, hmm.open_ended)
     settled = log_densities(model, data, hmm)
     return chain, log_densities_of_nodes(model, data, settled, hmm.phi, remembered)
 
 
 def run_segment_filter(
-    model: Model, data: Data, hmm: FiniteHMM
+    model: Model, data: Data, hmm: FiniteHMM, ahead: int = 0
 ) -> tuple[SegmentChain, FloatArray, FloatArray, FloatArray]:
     """The chain, what `run_filter` returns, and the probabilities of the nodes at the end of every sequence."""
-    chain, table = chain_over_ages(model, data, hmm)
+    chain, table = chain_over_ages(model, data, hmm, ahead)
     filtered, by_step = np.empty((len(table), len(hmm.initial))), np.empty(len(table))
     ends = np.empty((len(data.lengths), len(chain.state)))
     filter_segments(chain, table, sequence_starts(data.offsets), filtered, by_step, ends)
@@ -351,7 +351,7 @@ def continue_segments(
             d, k = int(found.length[last]), int(found.state[last])
             ends[i, node_of(chain, k, d, d == data.lengths[i])] = 1.0
     else:
-        chain, _, _, ends = run_segment_filter(model, data, hmm)
+        chain, _, _, ends = run_segment_filter(model, data, hmm, steps)
     out = []
     for nodes, past in zip(ends, pasts, strict=True):
         states = np.empty(steps + 1, np.int64)

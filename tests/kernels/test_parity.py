@@ -305,6 +305,7 @@ def segment_cases():
         draw = initial_draw(rng, data, model, np.arange(40) // 5 % 3)
         for sweep in range(3):
             path, info = sampler.resample_states(rng, data, model, draw)
+            path, _ = SplitMerge(6, 3).apply(rng, data, model, path, draw.hyper)  # of the conjugate emission
             cases[f"path_of_segments_{i}_{sweep}"] = path.states
             cases[f"info_of_segments_{i}_{sweep}"] = np.array(info)
             draw, log_joint = resample_globals(rng, data, model, path, draw.hyper)

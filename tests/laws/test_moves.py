@@ -34,7 +34,8 @@ class Seldom(ihmm.ParticleGibbs):
     def resample_states(self, rng, data, model, draw):
         if rng.random() < self.rate:
             return super().resample_states(rng, data, model, draw)
-        return StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi), PassInfo(0, 0, 0.0)
+        update = StateUpdate(draw.trajectory, draw.transitions.beta, draw.phi, durations=draw.durations)
+        return update, PassInfo(0, 0, 0.0)
 
 
 @pytest.mark.parametrize(("emission", "series", "prior", "lengths", "move"), trials(PRIORS, LAYOUTS, MOVES, few=1))

@@ -131,6 +131,26 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
         is_survivor = sequence[t] < 0 and chosen == reference.state[t - 1]
         own = -1  # candidate of the reference, −1: the tail
 
+        # The usual case: the reference is alone and goes on, and all others do not reach the first point of the grid
+        if is_survivor and memory == 0 and chosen < n_explicit and first[t - 1] == begin - 1:
+            a, r = age[begin - 1], row[begin - 1]
+            if a <= known_ages[chosen]:
+                h = hazard[chosen, a - 1] if a < reference.oldest[t - 1] else first_hazard[chosen, a - 1]
+                stays, leaves = max(1.0 - h, FLOOR) * explicit[b, chosen], 0.0
+                if h > 0.0:
+                    leaves = exit_tail[r] * explicit[b, n_explicit] if has_tail else 0.0
+                    for k in range(chosen):
+                        leaves += rows[r, k] * explicit[b, k]
+                    for k in range(chosen + 1, n_explicit):
+                        leaves += rows[r, k] * explicit[b, k]
+                    leaves *= h / exit_total[r]
+                if leaves < u * (stays + leaves) / n_particles and stays > FAINT:
+                    state[begin], row[begin], age[begin], previous[begin] = chosen, r, min(a + 1, cap), -1
+                    mass[begin] = 1.0
+                    first[t + 1] = begin + 1
+                    t += 1
+                    continue
+
         # Who stays and who leaves
         n_stay, n_leave, only_explicit = 0, 0, memory == 0
         if sequence[t] >= 0:
@@ -233,7 +253,7 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
         # Thin the candidates; if everything underflows, the reference alone is left
         n_kept, point, line = 0, math.inf, 0.0
         own_weight = weight[own] if own >= 0 else 0.0
-        if everything - own_weight < u * spacing:  # the usual case: the reference alone is kept
+        if everything - own_weight < u * spacing:  # the reference alone is kept
             kept[0], n_kept = own, 1
         elif everything > TINY:
             is_sure = own_weight >= spacing

@@ -107,34 +107,50 @@ def random_step(stream, states, k):
 @jit
 def split_or_merge(stream, compiled, concentrations, begins, states, beta, n_states, n_particles, i, j):
     """Split the state of steps i and j, or merge their states, in place. Returns the change of the number of states."""
-    a, b = states[i], states[j]
-    is_merge = a != b
-    if is_merge:
-        whole = beta[a] + beta[b]
-        log_odds = math.log(beta[a] / beta[b])
-        if not MIN_LOG_ODDS <= log_odds <= MAX_LOG_ODDS:
-            return 0
-    else:
-        b, whole = n_states, beta[a]
-        log_odds = MIN_LOG_ODDS + (MAX_LOG_ODDS - MIN_LOG_ODDS) * uniform(stream)
-    share = np.empty(2)
-    share[0], share[1] = whole / (1.0 + math.exp(-log_odds)), whole / (1.0 + math.exp(log_odds))
-    attempt = Attempt(is_merge, a, b, i, j, share)
-
-    limits = (PATIENT_STOP_BELOW, math.inf) if uniform(stream) < P_PATIENT else (STOP_BELOW, STOP_ABOVE)
-    n_before = n_states - is_merge
-    ratio = math.log(concentrations.gamma * (MAX_LOG_ODDS - MIN_LOG_ODDS) * n_before / (n_before + 1))
+    attempt, ratio, limits = begin_attempt(stream, concentrations.gamma, states, beta, n_states, i, j)
+    if attempt.is_merge and ratio == -math.inf:
+        return 0
     ratio, weight, choices, union = choose_sides(
         stream, compiled, concentrations, begins, states, beta, n_states, n_particles, attempt, ratio, limits
     )
     if not limits[0] <= ratio <= limits[1]:
         return 0
+    return conclude(stream, attempt, ratio, weight, choices, union, states, beta, n_states)
 
+
+@jit
+def begin_attempt(stream, gamma, states, beta, n_states, i, j):
+    """What to attempt, the log ratio before any step of the union, and the limits at which the attempt stops.
+
+    The log ratio is −∞ if no split leads to these two states.
+    """
+    a, b = states[i], states[j]
+    is_merge = a != b
+    share = np.empty(2)
+    if is_merge:
+        whole = beta[a] + beta[b]
+        log_odds = math.log(beta[a] / beta[b])
+        if not MIN_LOG_ODDS <= log_odds <= MAX_LOG_ODDS:
+            return Attempt(is_merge, a, b, i, j, share), -math.inf, (0.0, 0.0)
+    else:
+        b, whole = n_states, beta[a]
+        log_odds = MIN_LOG_ODDS + (MAX_LOG_ODDS - MIN_LOG_ODDS) * uniform(stream)
+    share[0], share[1] = whole / (1.0 + math.exp(-log_odds)), whole / (1.0 + math.exp(log_odds))
+    limits = (PATIENT_STOP_BELOW, math.inf) if uniform(stream) < P_PATIENT else (STOP_BELOW, STOP_ABOVE)
+    n_before = n_states - is_merge
+    ratio = math.log(gamma * (MAX_LOG_ODDS - MIN_LOG_ODDS) * n_before / (n_before + 1))
+    return Attempt(is_merge, a, b, i, j, share), ratio, limits
+
+
+@jit
+def conclude(stream, attempt, ratio, weight, choices, union, states, beta, n_states):
+    """Accept or refuse the attempt, in place. Returns the change of the number of states."""
+    is_merge, a, b, _, _, share = attempt
     accepted = math.log(1.0 - uniform(stream)) < (-ratio if is_merge else ratio)
     if is_merge and accepted:
         for q in range(len(union)):
             states[union[q]] = a
-        beta[a] = whole
+        beta[a] += beta[b]
         for k in range(b, n_states - 1):
             beta[k] = beta[k + 1]
         for t in range(len(states)):
