@@ -203,7 +203,7 @@ def fit(
         posterior = _sample_to_the_end(
             lambda: ihmm.sample(
                 model,
-                table.sequences,
+                choice.without_baseline(table.sequences),
                 sampler=options.make_sampler(),
                 draws=options.draws,
                 tune=options.tune,

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.pilot._alternatives import predictability, without_hum, without_trend
+from ihmm.pilot._alternatives import predictability, trend, without, without_hum
+from ihmm.pilot._baseline import WAVES, levels_around_baseline
 from ihmm.pilot._columns import decorrelation, log_volume, spread_before, transformed
 from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
 from ihmm.pilot._fit import Fit, Series, improve, most_probable_path, part_of, restructured, start
@@ -16,6 +17,7 @@ from ihmm.pilot._reasons import (
     NUMBER_GIVEN,
     STANDING_OUT,
     TREND,
+    around_baseline,
     columns_predict,
     dynamics_switch,
     levels_in_noise,
@@ -39,7 +41,7 @@ FEWER_DYNAMICS = 30.0  # nats in all, if there are fewer states than levels
 FEW_DYNAMICS = 3  # states; more of them must not be more than there would be levels
 ACROSS = 0.25  # nats per value by which the columns predict each other, if nothing else needs to be looked at
 TIED = 0.5  # share of values equal to the one before from which no trend is looked for
-WAVES = (0, 2, 5)  # cosines of the trends that are tried
+MANY_LEVELS = 3  # from which fewer are looked for around a trend
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
 COARSE = 2.5  # standard deviations between the levels around which hum is looked for
 BRIEF = 0.04  # nats per step by which single-step visits have to be better
@@ -70,6 +72,8 @@ class Pilot:
     level, noise, innovation
         (n_states, D): levels, standard deviations around them, and those of what the memory of the noise does not
         predict, in units of the data.
+    baseline
+        (T, D): slow changes around which the levels are, in units of the data; None if there are none.
     number_given
         Whether the number of levels is taken as given, not inferred: a single one with a trend, or unmistakable ones.
     correlated
@@ -89,6 +93,7 @@ class Pilot:
     level: FloatArray
     noise: FloatArray
     innovation: FloatArray
+    baseline: FloatArray | None
     number_given: bool
     correlated: bool
     reasons: tuple[str, ...]
@@ -107,6 +112,7 @@ class Found(NamedTuple):
     criterion: float
     hum: list[float]  # periods
     matrix: FloatArray | None
+    baseline: FloatArray | None = None  # (T, D): slow changes around which the levels are, already subtracted
 
 
 class Decision(NamedTuple):
@@ -137,6 +143,12 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     fit = replace(fit, level=fit.level[used], scale=fit.scale[used])
     if found.matrix is not None:
         fit, number_given, reasons = _in_columns(fit, found.matrix, number_given, reasons)
+    baseline = found.baseline
+    if baseline is not None:
+        if found.matrix is not None:
+            baseline = baseline @ np.linalg.inv(found.matrix).T
+        series = without(series, baseline)
+        reasons = [around_baseline(fit.n_states), *reasons]
     spread, structure = noise(series, fit, path), fit.structure
     return Pilot(
         "levels",
@@ -150,6 +162,7 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         centre + unit * fit.level,
         unit * spread,
         unit * fit.scale,
+        None if baseline is None else unit * baseline,
         number_given,
         found.matrix is not None,
         tuple(reasons),
@@ -169,7 +182,20 @@ def _find_levels(whole: Series, rng: np.random.Generator) -> Found:
             whole, part, matrix = transformed(whole, found), mixed, found
             fit, best, hum = other, value, other_hum
     fit, best = _single_steps(part, fit, best, rng)
-    return Found(whole, part, fit, best, hum, matrix)
+    levels = Found(whole, part, fit, best, hum, matrix)
+    return levels if len(whole.offsets) > 2 or fit.n_states < MANY_LEVELS else _around_baseline(levels, rng)
+
+
+def _around_baseline(found: Found, rng: np.random.Generator) -> Found:
+    """What was found, or fewer levels around a slow baseline if these are better."""
+    other = levels_around_baseline(found.whole, found.fit, rng)
+    if other is None:
+        return found
+    baseline, fit, value = other
+    if not 1 < fit.n_states < found.fit.n_states or value < found.criterion + MARGIN:
+        return found
+    whole = without(found.whole, baseline)
+    return Found(whole, part_of(whole), fit, value, [], found.matrix, baseline)
 
 
 def _are_better(dynamics: Dynamics, gain: float, found: Found) -> bool:
@@ -226,7 +252,7 @@ def _has_trend(series: Series, best: float) -> bool:
         return False
     quiet, periods = without_hum(series, np.zeros_like(series.y))
     found = [(quiet, LINE * len(periods))] if periods else []
-    found += [(without_trend(series, n), 0.5 * (n + 1) * series.y.shape[1]) for n in WAVES]
+    found += [(without(series, trend(series, n)), 0.5 * (n + 1) * series.y.shape[1]) for n in WAVES]
     values = [criterion(_one_level(without)) - parameters * np.log(len(series.y)) for without, parameters in found]
     return bool(max(values) > best + MARGIN)
 
@@ -298,6 +324,7 @@ def _autoregressive(series: Series, unit: FloatArray, order: int, reason: str) -
         nothing,
         nothing,
         nothing,
+        None,
         False,
         False,
         (reason,),

@@ -19,6 +19,13 @@ CORRELATED = "The noise of the columns is correlated, and the model allows for i
 NUMBER_GIVEN = "The number of levels, {}, is that of the pilot fit."
 
 
+def around_baseline(n_levels: int) -> str:
+    return (
+        f"{n_levels} levels around a baseline that changes slowly explain the recording better than more levels do. The "
+        "baseline is subtracted, and levels are relative to it."
+    )
+
+
 def columns_predict(gain: float) -> str:
     return (
         f"The columns predict each other's next values, by {gain:.2f} nats per value more than each its own: what the "
