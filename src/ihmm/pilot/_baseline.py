@@ -15,7 +15,7 @@ BY_CHANCE = 1e-3  # probability with which levels without a trend would look lik
 STRUCTURE = Structure(1, 2, shared=True, sharp=True)  # while the baseline is looked for
 
 
-def levels_around_baseline(whole: Series, fit: Fit, rng: np.random.Generator) -> tuple[FloatArray, Fit, float] | None:
+def levels_around_trend(whole: Series, fit: Fit, rng: np.random.Generator) -> tuple[FloatArray, Fit, float] | None:
     """The best baseline, (T, D), for fewer levels than those of a fit, the levels around it, and their criterion.
 
     None if the levels that are in use at a time have nothing to do with the time.

@@ -93,7 +93,7 @@ def _best_number(series: Series, structure: Structure, rng: np.random.Generator,
         fit = improve(
             series, start(series, structure, path, int(path.max()) + 1), QUICK if n_states > FEW else 2 * QUICK
         )
-        fits = list(_downwards(series, fit))
+        fits = list(downwards(series, fit))
         values = np.nan_to_num(np.array([criterion(fit) for fit in fits]), nan=-np.inf)
         # the fewest states within the margin
         best = fits[int(np.flatnonzero(values >= values.max() - MARGIN)[-1])]
@@ -102,7 +102,7 @@ def _best_number(series: Series, structure: Structure, rng: np.random.Generator,
     return best
 
 
-def _downwards(series: Series, fit: Fit) -> Iterator[Fit]:
+def downwards(series: Series, fit: Fit) -> Iterator[Fit]:
     """The fit, and fits with one state fewer each, down to one: states are merged that are missed least."""
     yield fit
     while fit.n_states > 1:
@@ -180,7 +180,7 @@ def nearness(series: Series, fit: Fit) -> FloatArray:
     For states of equal spread, the difference of their levels in units of it. In general the same function of the
     overlap (Bhattacharyya coefficient) of two normal laws; differences in many columns count for less than their sum.
     A difference in spread counts for more if both states last: a single value does not show it, a visit does. Brief
-    states need a clearer difference, one that single values show: closer ones are more often one law that is not normal.
+    states need a clearer difference, one that single values show: else they are more often one law that is not normal.
     """
     assert fit.steps is not None
     assert fit.visits is not None
