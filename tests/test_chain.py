@@ -19,6 +19,7 @@ from ihmm.data import Data
 from ihmm.model import Draw, Model
 from ihmm.running import SamplingStopped
 from ihmm.samplers import ParticleGibbs, PassInfo, StateUpdate
+from ihmm.sequences import Sequences
 from ihmm.start import dispersed
 
 MODEL = ihmm.Model(ihmm.Normal())
@@ -197,13 +198,13 @@ def test_every_chain_may_have_a_trajectory_of_its_own(tmp_path):
 
 def test_dispersed_starts_have_more_states_in_every_second_chain():
     path = np.repeat([0, 1, 0, 1], 15)
-    starts = dispersed(path, [Y[:, None]], MODEL)
+    starts = dispersed(path, Sequences.of(Y), MODEL)
     assert starts.shape == (4, 60)
     np.testing.assert_array_equal(starts[[0, 2]], [path, path])
     assert [len(np.unique(row)) for row in starts] == [2, 4, 2, 3]
     finite = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(2))
-    assert [len(np.unique(row)) for row in dispersed(path, [Y[:, None]], finite)] == [2, 2, 2, 2]
-    assert dispersed("auto", [Y[:, None]], MODEL) == "auto"
+    assert [len(np.unique(row)) for row in dispersed(path, Sequences.of(Y), finite)] == [2, 2, 2, 2]
+    assert dispersed("auto", Sequences.of(Y), MODEL) == "auto"
 
 
 @pytest.mark.parametrize("minimum", [1, 2])
@@ -211,7 +212,7 @@ def test_dispersed_starts_have_visits_of_a_single_step_where_there_may_be_any(mi
     path = (np.arange(60) % 5 == 2).astype(int)
     y = 9.0 * path + np.random.default_rng(0).normal(size=60)
     model = ihmm.Model(ihmm.NoisyLevels(), duration=ihmm.durations.Geometric(minimum=minimum))
-    start = dispersed(path, [y[:, None]], model)[1]
+    start = dispersed(path, Sequences.of(y), model)[1]
     apart = not set(start[path == 1]) & set(start[path == 0])
     assert apart == (minimum == 1)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._threads import processors
-from ihmm._typing import Array, IntArray
+from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.compiling import OF_PILOT, Rehearsal, second_compiler
 from ihmm.durations import Duration, Geometric
 from ihmm.durations import choose as choose_duration
@@ -19,6 +19,7 @@ from ihmm.pilot import MAX_ORDER, Pilot, are_measurements, fit_counts, pilot
 from ihmm.priors import FinitePrior, GammaPrior, HDPPrior
 from ihmm.progress import compilation_bar
 from ihmm.samplers import ParticleGibbs, Sampler
+from ihmm.sequences import Sequences
 from ihmm.trajectory import runs
 
 LEAST_NOISE = 1e-3  # prior scale of the noise in units of the spread of the levels, for recordings without any
@@ -32,12 +33,14 @@ class Choice:
     """A model, where its chains start, which levels are told apart, and why.
 
     `init` is a path, or "auto". `resolution`, a number or one for each column, is None if all levels are told apart.
+    `baseline`, (T, D), is what the model expects to be subtracted from the values, None if they are taken as they are.
     """
 
     model: Model
     init: IntArray | str = "auto"
     resolution: Resolution | None = None
     reasons: tuple[str, ...] = ()
+    baseline: FloatArray | None = None
 
     def __str__(self) -> str:
         return "\n".join(self.reasons)
@@ -45,6 +48,12 @@ class Choice:
     def left_censored(self) -> "Choice":
         """The same for series that are windows of a longer process. It makes no difference without durations."""
         return self if self.model.duration is None else replace(self, model=replace(self.model, left_censored=True))
+
+    def without_baseline(self, data: Sequences) -> Sequences:
+        """What the model is for: the data that it was chosen for, without the baseline."""
+        if self.baseline is None:
+            return data
+        return replace(data, values=data.values - self.baseline.reshape(data.values.shape))
 
 
 def choose_model(
@@ -108,7 +117,9 @@ def choose_model(
         order = found.order if order is None else order
         model = model_for(values, "autoregressive", True, order, duration, min_dwell)
         return Choice(model, resolution=resolution, reasons=found.reasons)
-    return _levels(values, lengths, found, duration, min_dwell, resolution)
+    if found.baseline is not None:
+        values = values - found.baseline
+    return replace(_levels(values, lengths, found, duration, min_dwell, resolution), baseline=found.baseline)
 
 
 def _usual_model(values: Array) -> Model:

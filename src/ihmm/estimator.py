@@ -182,20 +182,23 @@ class InfiniteHMM(EstimatorOnDemand):
         if self.left_censored:
             choice = choice.left_censored()
         self.choice_, self.emission_ = choice, choice.model.emission
-        self.posterior_ = sample(
-            choice.model,
+        data = choice.without_baseline(
             Sequences.of(
                 series,
                 columns=vars(self).get("feature_names_in_", column_names(X)),
                 clock=clock or recorded,
                 symbols=self._symbols,
-            ),
+            )
+        )
+        self.posterior_ = sample(
+            choice.model,
+            data,
             sampler=self.sampler,
             draws=self.draws,
             tune=self.tune,
             chains=self.chains,
             seed=int(as_random_state(self.random_state).randint(2**31)),
-            init=dispersed(choice.init, series, choice.model) if _is_auto(self.init) else self.init,
+            init=dispersed(choice.init, data, choice.model) if _is_auto(self.init) else self.init,
             thin=self.thin,
             resolution=choice.resolution,
             cores=self.cores,
@@ -290,9 +293,27 @@ class InfiniteHMM(EstimatorOnDemand):
         return next((clock for clock in clocks if clock is not None), None)
 
     def _series(self, X: Any, lengths: ArrayLike | None, *, y: Any = None, reset: bool = False) -> list[Array]:
-        """X as a list of validated series, (T, D) each."""
-        if not reset:
-            self._posterior()
+        """X as a list of validated series, (T, D) each, without the baseline of the fit, if that had one."""
+        if reset:
+            return self._validated(X, lengths, y=y, reset=True)
+        self._posterior()
+        series = self._validated(X, lengths, y=y, reset=False)
+        return series if self.choice_.baseline is None else self._without_baseline(series)
+
+    def _without_baseline(self, series: list[Array]) -> list[Array]:
+        data, baseline = self._posterior().data, self.choice_.baseline
+        assert baseline is not None
+        if [len(part) for part in series] == [len(baseline)]:
+            rest = series[0] - baseline
+            known = ~np.isnan(rest)
+            if np.allclose(rest[known], data.values.reshape(baseline.shape)[known]):
+                return [rest]
+        raise ValueError(
+            "the levels of this fit are around a slow baseline of its data, choice_.baseline; that of other series is "
+            "not known: subtract it from both and fit again, so that none is found, or fit both as a list of series"
+        )
+
+    def _validated(self, X: Any, lengths: ArrayLike | None, *, y: Any, reset: bool) -> list[Array]:
         if _is_list_of_series(X):
             if lengths is not None:
                 raise ValueError("lengths apply to concatenated series, but X is a list of series")

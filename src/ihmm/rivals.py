@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
-from ihmm.pilot._alternatives import without_trend
+from ihmm.pilot._alternatives import trend, without
 from ihmm.pilot._fit import Fit, Series, Structure, improve, part_of, start
 from ihmm.pilot._search import CAREFUL, clusters, criterion
 
@@ -89,7 +89,7 @@ def _readings_by_one(series: Series) -> Iterator[Rival]:
     if len(series.offsets) == 2:
         for n in WAVES:
             parameters = 0.5 * (n + 1) * series.y.shape[1]
-            found = _single(without_trend(series, n))
+            found = _single(without(series, trend(series, n)))
             yield found._replace(gain=found.gain - parameters * float(np.log(len(series.y))), trend=True)
 
 

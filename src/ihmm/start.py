@@ -1,11 +1,10 @@
 """How chains start: a random stream for each, and an initial trajectory."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ihmm._typing import Array, IntArray
+from ihmm._typing import IntArray
 from ihmm.data import Data
 from ihmm.gibbs import initial_draw, sweep
 from ihmm.model import Draw, Model
@@ -13,6 +12,7 @@ from ihmm.moves import GreedySplitMerge, SplitMerge
 from ihmm.pilot._fit import Series
 from ihmm.pilot._search import clusters
 from ihmm.samplers import ParticleGibbs, StateUpdate
+from ihmm.sequences import Sequences
 from ihmm.sticks import total_states
 from ihmm.trajectory import runs
 
@@ -35,18 +35,18 @@ def start_of_chain(init: InitialStates, chain: int) -> InitialStates:
     return init[chain % len(init)] if isinstance(init, np.ndarray) and init.ndim == 2 else init
 
 
-def dispersed(init: InitialStates, series: Sequence[Array], model: Model) -> InitialStates:
+def dispersed(init: InitialStates, data: Sequences, model: Model) -> InitialStates:
     """Starts for the chains of a run, (4, T), if `init` is a path: itself, and more states in every second row.
 
     Chains that agree although some of them started elsewhere have found the same answer; chains that all start from one
     path may only not have left it. States are added, not taken away: tuning merges superfluous states within a few
-    sweeps, whereas a missing one can take hundreds. They are clusters of the values of the `series`, (T, D) each.
+    sweeps, whereas a missing one can take hundreds. They are clusters of the values of the `data`.
     """
     if not isinstance(init, np.ndarray) or init.ndim > 1:
         return init
-    values = np.concatenate(series).astype(np.float64)
+    values = data.values.reshape(len(data.values), -1).astype(np.float64)
     spread = np.nanstd(values, axis=0)
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in series])])
+    offsets = np.concatenate([[0], np.cumsum(data.lengths)])
     whole = Series((values - np.nanmean(values, axis=0)) / np.where(spread > 0, spread, 1.0), offsets)
     n_states, most, rng = int(init.max()) + 1, total_states(model.prior), np.random.default_rng(0)
     lasting = model.duration is not None and model.duration.minimum > 1

@@ -201,12 +201,13 @@ def fit(
         click.echo(_description(options, table, model, run), err=True)
     from ihmm.start import dispersed  # slow to import
 
-    init = dispersed(choice.init, table.series, model) if options.init == "auto" else options.init
+    data = choice.without_baseline(table.sequences)
+    init = dispersed(choice.init, data, model) if options.init == "auto" else options.init
     with resumable(run):
         posterior = _sample_to_the_end(
             lambda: ihmm.sample(
                 model,
-                table.sequences,
+                data,
                 sampler=options.make_sampler(),
                 draws=options.draws,
                 tune=options.tune,

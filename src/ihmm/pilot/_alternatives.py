@@ -51,15 +51,20 @@ def _line(values: FloatArray) -> float | None:
     return float((low + np.argmax(fine[low:high])) / padded)
 
 
-def without_trend(series: Series, n_waves: int) -> Series:
-    """The series without its slowest changes: a straight line, and cosines of up to n/2 periods."""
+def trend(series: Series, n_waves: int) -> FloatArray:
+    """(T, D): the slowest changes of the series, around 0: a straight line, and cosines of up to n/2 periods."""
     time = (np.arange(len(series.y)) + 0.5) / len(series.y)
-    basis = np.column_stack([np.ones_like(time), time, *(np.cos(np.pi * k * time) for k in range(1, n_waves + 1))])
-    y = series.y.copy()
-    for column in y.T:
+    basis = np.column_stack([time - 0.5, *(np.cos(np.pi * k * time) for k in range(1, n_waves + 1))])
+    out = np.empty_like(series.y)
+    for d, column in enumerate(series.y.T):
         known = ~np.isnan(column)
-        column -= basis @ np.linalg.lstsq(basis[known], column[known])[0]
-    return Series(y, series.offsets)
+        with_mean = np.column_stack([basis, np.ones_like(time)])
+        out[:, d] = basis @ np.linalg.lstsq(with_mean[known], column[known])[0][:-1]
+    return out
+
+
+def without(series: Series, baseline: FloatArray) -> Series:
+    return Series(series.y - baseline, series.offsets)
 
 
 def predictability(series: Series, order: int, *, across: bool) -> float:

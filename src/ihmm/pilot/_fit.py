@@ -44,20 +44,27 @@ class Series:
     def max_order(self) -> int:
         """Greatest order of the noise to consider: 0 if gaps leave too few values with a complete past."""
         known = ~np.isnan(self.y).any(axis=1)
-        broken = self._broken & known
-        for begin in self.offsets[:-1]:
-            broken[begin : begin + MAX_ORDER] = False
-        return MAX_ORDER if broken.sum() <= MAX_BROKEN * known.sum() else 0
+        for order in (MAX_ORDER, 2, 1):
+            if np.sum(self._after_gaps(order) & known) <= MAX_BROKEN * known.sum():
+                return order
+        return 0
 
     @cached_property
     def _broken(self) -> BoolArray:
-        """(T,): rows that lack some of the `MAX_ORDER` values before them."""
-        missing = np.asarray(np.isnan(self.y).any(axis=1))
-        out = np.zeros_like(missing)
-        for lag in range(1, MAX_ORDER + 1):
-            out[lag:] |= missing[:-lag]
+        """(T,): rows that lack some of the `max_order` values before them, and the first rows of sequences."""
+        out = self._after_gaps(self.max_order)
         for begin in self.offsets[:-1]:
             out[begin : begin + MAX_ORDER] = True
+        return out
+
+    def _after_gaps(self, order: int) -> BoolArray:
+        """(T,): rows that come fewer than `order` steps after a missing one."""
+        missing = np.asarray(np.isnan(self.y).any(axis=1))
+        out = np.zeros_like(missing)
+        for lag in range(1, order + 1):
+            out[lag:] |= missing[:-lag]
+        for begin in self.offsets[1:-1]:
+            out[begin : begin + order] = False
         return out
 
     def unpredicted(self, coefficients: FloatArray) -> FloatArray:

@@ -6,16 +6,19 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.pilot._alternatives import predictability, without_hum, without_trend
+from ihmm.pilot._alternatives import predictability, trend, without, without_hum
+from ihmm.pilot._baseline import WAVES, levels_around_trend
 from ihmm.pilot._columns import decorrelation, log_volume, spread_before, transformed
 from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
 from ihmm.pilot._fit import Fit, Series, improve, most_probable_path, part_of, restructured, start
 from ihmm.pilot._reasons import (
+    AROUND_TREND,
     CORRELATED,
     HEAVY,
     NUMBER_GIVEN,
     STANDING_OUT,
     TREND,
+    WITHIN_VISITS,
     columns_predict,
     dynamics_switch,
     levels_in_noise,
@@ -33,13 +36,14 @@ from ihmm.pilot._search import (
     reduce,
     search,
 )
+from ihmm.pilot._visits import levels_with_course
 
 DYNAMICS = 0.05  # nats per value by which switching dynamics have to be better than levels
 FEWER_DYNAMICS = 30.0  # nats in all, if there are fewer states than levels
 FEW_DYNAMICS = 3  # states; more of them must not be more than there would be levels
 ACROSS = 0.25  # nats per value by which the columns predict each other, if nothing else needs to be looked at
 TIED = 0.5  # share of values equal to the one before from which no trend is looked for
-WAVES = (0, 2, 5)  # cosines of the trends that are tried
+MANY_LEVELS = 3  # from which fewer are looked for around a baseline
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
 COARSE = 2.5  # standard deviations between the levels around which hum is looked for
 BRIEF = 0.04  # nats per step by which single-step visits have to be better
@@ -70,6 +74,8 @@ class Pilot:
     level, noise, innovation
         (n_states, D): levels, standard deviations around them, and those of what the memory of the noise does not
         predict, in units of the data.
+    baseline
+        (T, D): a slow trend, or a course of values within visits, around which the levels are; None if there is none.
     number_given
         Whether the number of levels is taken as given, not inferred: a single one with a trend, or unmistakable ones.
     correlated
@@ -89,6 +95,7 @@ class Pilot:
     level: FloatArray
     noise: FloatArray
     innovation: FloatArray
+    baseline: FloatArray | None
     number_given: bool
     correlated: bool
     reasons: tuple[str, ...]
@@ -107,6 +114,8 @@ class Found(NamedTuple):
     criterion: float
     hum: list[float]  # periods
     matrix: FloatArray | None
+    baseline: FloatArray | None = None  # (T, D): around which the levels are, already subtracted
+    why: str = ""  # there is a baseline
 
 
 class Decision(NamedTuple):
@@ -137,6 +146,12 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     fit = replace(fit, level=fit.level[used], scale=fit.scale[used])
     if found.matrix is not None:
         fit, number_given, reasons = _in_columns(fit, found.matrix, number_given, reasons)
+    baseline = found.baseline
+    if baseline is not None:
+        if found.matrix is not None:
+            baseline = baseline @ np.linalg.inv(found.matrix).T
+        series = without(series, baseline)
+        reasons = [found.why, *reasons]
     spread, structure = noise(series, fit, path), fit.structure
     return Pilot(
         "levels",
@@ -150,6 +165,7 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         centre + unit * fit.level,
         unit * spread,
         unit * fit.scale,
+        None if baseline is None else unit * baseline,
         number_given,
         found.matrix is not None,
         tuple(reasons),
@@ -169,7 +185,21 @@ def _find_levels(whole: Series, rng: np.random.Generator) -> Found:
             whole, part, matrix = transformed(whole, found), mixed, found
             fit, best, hum = other, value, other_hum
     fit, best = _single_steps(part, fit, best, rng)
-    return Found(whole, part, fit, best, hum, matrix)
+    levels = Found(whole, part, fit, best, hum, matrix)
+    return levels if fit.n_states < MANY_LEVELS else _around_baseline(levels, rng)
+
+
+def _around_baseline(found: Found, rng: np.random.Generator) -> Found:
+    """What was found, or fewer levels around a slow trend or a course within visits, if these are better."""
+    others = [(WITHIN_VISITS, levels_with_course(found.whole, found.fit))]
+    around = levels_around_trend(found.whole, found.fit, rng) if len(found.whole.offsets) == 2 else None
+    if around is not None:
+        others.append((AROUND_TREND, around))
+    reason, (baseline, fit, value) = max(others, key=lambda other: other[1][2])
+    if not 1 < fit.n_states < found.fit.n_states or value < found.criterion + MARGIN:
+        return found
+    whole = without(found.whole, baseline)
+    return Found(whole, part_of(whole), fit, value, [], found.matrix, baseline, reason.format(fit.n_states))
 
 
 def _are_better(dynamics: Dynamics, gain: float, found: Found) -> bool:
@@ -226,7 +256,7 @@ def _has_trend(series: Series, best: float) -> bool:
         return False
     quiet, periods = without_hum(series, np.zeros_like(series.y))
     found = [(quiet, LINE * len(periods))] if periods else []
-    found += [(without_trend(series, n), 0.5 * (n + 1) * series.y.shape[1]) for n in WAVES]
+    found += [(without(series, trend(series, n)), 0.5 * (n + 1) * series.y.shape[1]) for n in WAVES]
     values = [criterion(_one_level(without)) - parameters * np.log(len(series.y)) for without, parameters in found]
     return bool(max(values) > best + MARGIN)
 
@@ -298,6 +328,7 @@ def _autoregressive(series: Series, unit: FloatArray, order: int, reason: str) -
         nothing,
         nothing,
         nothing,
+        None,
         False,
         False,
         (reason,),

@@ -15,6 +15,14 @@ TREND = (
     "A slow trend or a regular wave explains the recording better than levels do, so it is taken for one level. To ask "
     "for levels around the trend, subtract it first, with scipy.signal.detrend or a running median, for example."
 )
+AROUND_TREND = (
+    "{} levels around a baseline that changes slowly explain the recording better than more levels do. The baseline is "
+    "subtracted, and levels are relative to it."
+)
+WITHIN_VISITS = (
+    "Values rise or fall in the same way in each visit, which explains the recording with {} levels better than more "
+    "levels do. This course is subtracted, and levels are the means of visits."
+)
 CORRELATED = "The noise of the columns is correlated, and the model allows for it."
 NUMBER_GIVEN = "The number of levels, {}, is that of the pilot fit."
 
