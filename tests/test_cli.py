@@ -728,3 +728,13 @@ def test_a_full_disk_under_the_output_is_an_error_of_one_line():
         done = subprocess.run([sys.executable, "-m", "ihmm", "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr == "Error: the output cannot be written: No space left on device\n"
+
+
+def test_predict_does_not_know_the_baseline_of_other_data():
+    path = np.repeat(np.arange(36) % 2, 25)
+    y = 3.0 * path + np.linspace(0, 6, 900) + 0.4 * np.random.default_rng(0).standard_normal(900)
+    pd.DataFrame({"y": y}).to_csv("drift.csv", index=False)
+    run("fit", "drift.csv", *SHORT, "--out", "x")
+    values = np.ravel(ihmm.Posterior.load("x").data.values)
+    assert np.std(values) < np.std(y)
+    assert "slow baseline" in error_of("predict", "x", "drift.csv")

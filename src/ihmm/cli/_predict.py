@@ -47,8 +47,8 @@ def predict(
         fitted = fit_options.read_run(run)
         if provenance.read(run).get("baseline"):
             raise ValueError(
-                f"the levels of {run} are around a slow baseline of its data; that of other data is not known: subtract "
-                "it from both and fit again, so that none is found, or fit all files at once"
+                f"the levels of {run} are around a slow baseline of its data; that of other data is not known: "
+                "subtract it from both and fit again, so that none is found, or fit all files at once"
             )
         if not files:
             raise ValueError("no input file; name at least one file to predict")

@@ -51,15 +51,13 @@ def _line(values: FloatArray) -> float | None:
     return float((low + np.argmax(fine[low:high])) / padded)
 
 
-def trend(series: Series, n_waves: int) -> FloatArray:
-    """(T, D): the slowest changes of the series, around 0: a straight line, and cosines of up to n/2 periods."""
-    time = (np.arange(len(series.y)) + 0.5) / len(series.y)
-    basis = np.column_stack([time - 0.5, *(np.cos(np.pi * k * time) for k in range(1, n_waves + 1))])
+def trend(series: Series, degree: int) -> FloatArray:
+    """(T, D): the slowest changes of the series, around 0: a polynomial of the time."""
+    basis = np.polynomial.legendre.legvander(np.linspace(-1, 1, len(series.y)), degree)
     out = np.empty_like(series.y)
     for d, column in enumerate(series.y.T):
         known = ~np.isnan(column)
-        with_mean = np.column_stack([basis, np.ones_like(time)])
-        out[:, d] = basis @ np.linalg.lstsq(with_mean[known], column[known])[0][:-1]
+        out[:, d] = basis[:, 1:] @ np.linalg.lstsq(basis[known], column[known])[0][1:]
     return out
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.pilot._alternatives import predictability, trend, without, without_hum
-from ihmm.pilot._baseline import WAVES, levels_around_trend
+from ihmm.pilot._baseline import DEGREES, levels_around_trend
 from ihmm.pilot._columns import decorrelation, log_volume, spread_before, transformed
 from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
 from ihmm.pilot._fit import Fit, Series, improve, most_probable_path, part_of, restructured, start
@@ -43,7 +43,6 @@ FEWER_DYNAMICS = 30.0  # nats in all, if there are fewer states than levels
 FEW_DYNAMICS = 3  # states; more of them must not be more than there would be levels
 ACROSS = 0.25  # nats per value by which the columns predict each other, if nothing else needs to be looked at
 TIED = 0.5  # share of values equal to the one before from which no trend is looked for
-MANY_LEVELS = 3  # from which fewer are looked for around a baseline
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
 COARSE = 2.5  # standard deviations between the levels around which hum is looked for
 BRIEF = 0.04  # nats per step by which single-step visits have to be better
@@ -185,21 +184,25 @@ def _find_levels(whole: Series, rng: np.random.Generator) -> Found:
             whole, part, matrix = transformed(whole, found), mixed, found
             fit, best, hum = other, value, other_hum
     fit, best = _single_steps(part, fit, best, rng)
-    levels = Found(whole, part, fit, best, hum, matrix)
-    return levels if fit.n_states < MANY_LEVELS else _around_baseline(levels, rng)
+    return _around_baseline(Found(whole, part, fit, best, hum, matrix), rng)
 
 
 def _around_baseline(found: Found, rng: np.random.Generator) -> Found:
-    """What was found, or fewer levels around a slow trend or a course within visits, if these are better."""
-    others = [(WITHIN_VISITS, levels_with_course(found.whole, found.fit))]
-    around = levels_around_trend(found.whole, found.fit, rng) if len(found.whole.offsets) == 2 else None
-    if around is not None:
-        others.append((AROUND_TREND, around))
-    reason, (baseline, fit, value) = max(others, key=lambda other: other[1][2])
-    if not 1 < fit.n_states < found.fit.n_states or value < found.criterion + MARGIN:
-        return found
-    whole = without(found.whole, baseline)
-    return Found(whole, part_of(whole), fit, value, [], found.matrix, baseline, reason.format(fit.n_states))
+    """What was found, or fewer levels around a slow trend or a course within visits, if these are better.
+
+    Noise with a long memory may stand for a trend: then there may be as many levels around it.
+    """
+    n_levels, wanders = found.fit.n_states, found.fit.structure.order > 0 and _is_smooth(found.fit)
+    others = [(WITHIN_VISITS, levels_with_course(found.whole, found.fit))] if n_levels > 2 else []
+    if len(found.whole.offsets) == 2 and (n_levels > 2 or (n_levels == 2 and wanders)):
+        around = levels_around_trend(found.whole, found.fit, rng)
+        others += [(AROUND_TREND, around)] if around is not None else []
+    for why, (baseline, fit, value) in sorted(others, key=lambda other: -other[1][2]):
+        fewer = fit.n_states < n_levels or (fit.n_states == n_levels and wanders and why == AROUND_TREND)
+        if fit.n_states > 1 and fewer and value > found.criterion + MARGIN:
+            whole = without(found.whole, baseline)
+            return Found(whole, part_of(whole), fit, value, [], found.matrix, baseline, why.format(fit.n_states))
+    return found
 
 
 def _are_better(dynamics: Dynamics, gain: float, found: Found) -> bool:
@@ -256,7 +259,7 @@ def _has_trend(series: Series, best: float) -> bool:
         return False
     quiet, periods = without_hum(series, np.zeros_like(series.y))
     found = [(quiet, LINE * len(periods))] if periods else []
-    found += [(without(series, trend(series, n)), 0.5 * (n + 1) * series.y.shape[1]) for n in WAVES]
+    found += [(without(series, trend(series, n)), 0.5 * n * series.y.shape[1]) for n in DEGREES]
     values = [criterion(_one_level(without)) - parameters * np.log(len(series.y)) for without, parameters in found]
     return bool(max(values) > best + MARGIN)
 

@@ -14,7 +14,8 @@ SEPARATION = 1.5  # standard deviations of the noise by which levels differ at l
 MARGIN = 3.0  # nats that a state, or a structure, has to gain beyond the penalty
 LASTING, LASTING_WEIGHT = 8, 2.6  # steps from which a state lasts: twice the spread then counts as 1.5 deviations
 LONG, LONG_WEIGHT = 40, 3.6  # and from which 1.8 times the spread does
-PASSING, PASSING_WEIGHT = 5, 0.6  # brief states have to be 2.5 deviations apart
+PASSING, UNEQUAL, PASSING_WEIGHT = 5, 1.5, 0.6  # brief states of unequal spread have to be 2.5 deviations apart,
+SINGLE = 2  # and all states whose visits are shorter than this on average
 PLATEAUS, PLAIN, PLAIN_SHARE, PLAIN_VISITS, MAX_BETWEEN = 4, 4.5, 0.05, 3.5, 0.08  # see `plateaus`
 VISITS, STEPS = 2.5, 25  # a state has this many visits or this many steps, or
 FEWEST_RARE, RARE_GAIN = 8, 20.0  # this many steps, without which the criterion is lower by this many nats
@@ -180,7 +181,8 @@ def nearness(series: Series, fit: Fit) -> FloatArray:
     For states of equal spread, the difference of their levels in units of it. In general the same function of the
     overlap (Bhattacharyya coefficient) of two normal laws; differences in many columns count for less than their sum.
     A difference in spread counts for more if both states last: a single value does not show it, a visit does. Brief
-    states need a clearer difference, one that single values show: else they are more often one law that is not normal.
+    states of unequal spread need a clearer difference: they are more often one law that is not normal. So do states of
+    single steps, which only single values show.
     """
     assert fit.steps is not None
     assert fit.visits is not None
@@ -195,8 +197,10 @@ def nearness(series: Series, fit: Fit) -> FloatArray:
             shorter = min(visit[a], visit[b])
             weight = LONG_WEIGHT if shorter >= LONG else LASTING_WEIGHT if shorter >= LASTING else 1.0
             square = (fit.level[a] - fit.level[b]) ** 2 / mean + 4 * weight * np.log(mean / (spread[a] * spread[b]))
+            unequal = np.max(np.abs(np.log(spread[a] / spread[b]))) > np.log(UNEQUAL)
             out[a, b] = np.sqrt(square.sum()) / columns**0.25
-            out[a, b] *= PASSING_WEIGHT if shorter <= PASSING else 1.0
+            brief = shorter < SINGLE or (shorter <= PASSING and unequal)
+            out[a, b] *= PASSING_WEIGHT if brief else 1.0
     return out
 
 

@@ -10,6 +10,7 @@ from ihmm.pilot._search import CAREFUL, QUICK, STRUCTURES, criterion, downwards,
 FEWEST_VISITS = 4  # in which values have to change in the same way
 TIMES = np.array([2.0, 4.0, 8.0, 16.0, 32.0])  # steps: time constants of a decay or rise, of which any is a sum
 PARAMETERS = 1 + len(TIMES)  # of a course
+OLD = 0.9  # quantile of the ages of a state that is taken for old
 MOST = 4  # states
 
 
@@ -33,7 +34,8 @@ def levels_with_course(whole: Series, fit: Fit) -> tuple[FloatArray, Fit, float]
 def _criterion(fit: Fit) -> float:
     """The criterion of the levels, with the parameters of their courses."""
     assert fit.steps is not None
-    return criterion(fit) - 0.5 * PARAMETERS * fit.level.shape[1] * float(np.log(np.maximum(fit.steps, 2.0)).sum())
+    informed = np.log(np.maximum(fit.steps, 2.0)).sum()
+    return float(criterion(fit) - 0.5 * PARAMETERS * fit.level.shape[1] * informed)
 
 
 def _course(series: Series, fit: Fit, path: IntArray) -> FloatArray:
@@ -49,8 +51,8 @@ def _course(series: Series, fit: Fit, path: IntArray) -> FloatArray:
         here = path == k
         if len(np.unique(visit[here & ~old])) < FEWEST_VISITS:
             continue
-        line = np.where(old[here], age[here & ~old].mean(), age[here])
-        basis = np.column_stack([line, np.where(old[here, None], 0.0, np.exp(-age[here, None] / TIMES))])
+        since = np.where(old[here], np.quantile(age[here & ~old], OLD), age[here])
+        basis = np.column_stack([since, np.exp(-since[:, None] / TIMES)])
         for d, column in enumerate(series.y[here].T):
             known = ~np.isnan(column) & ~old[here]
             centred = basis - basis[known].mean(axis=0)
