@@ -288,9 +288,8 @@ def test_the_second_process_of_the_first_look_goes_on_if_the_run_calls_the_same_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("duration", [None, Geometric(minimum=2)], ids=["moves", "durations"])
-def test_a_second_process_compiles_what_a_run_calls(tmp_path, monkeypatch, duration):
+def test_a_second_process_compiles_what_a_run_calls(tmp_path, duration):
     """Interpreted kernels have arguments of the same types as compiled ones: hardly anything is compiled again."""
-    monkeypatch.setenv("NUMBA_OPT", "1")  # the code is only counted
     emission = ihmm.Normal() if duration is None else ihmm.NoisyLevels()
     contents = pickle.dumps(task(emission, duration)._replace(y=np.repeat([0.0, 5.0, 0.0], 20)))
     process = in_new_process(compiling.SECOND_PROCESS, tmp_path, stdin=subprocess.PIPE, text=False)
