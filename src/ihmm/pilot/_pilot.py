@@ -26,7 +26,9 @@ from ihmm.pilot._reasons import (
 from ihmm.pilot._search import (
     CAREFUL,
     MARGIN,
+    PASSING_WEIGHT,
     SEPARATION,
+    SINGLE,
     SINGLE_STEPS,
     STRUCTURES,
     criterion,
@@ -159,7 +161,7 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         "shared" if structure.shared else "own",
         "student-t" if fit.dof < HEAVY else "normal",
         structure.dwell,
-        SEPARATION * unit * np.sqrt(np.mean(spread**2, axis=0)),
+        _separation(path) * unit * np.sqrt(np.mean(spread**2, axis=0)),
         path,
         centre + unit * fit.level,
         unit * spread,
@@ -169,6 +171,12 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         found.matrix is not None,
         tuple(reasons),
     )
+
+
+def _separation(path: IntArray) -> float:
+    """Standard deviations of the noise below which levels are not told apart: more if visits are single steps."""
+    visit = len(path) / (1 + np.count_nonzero(np.diff(path)))
+    return SEPARATION / PASSING_WEIGHT if visit < SINGLE else SEPARATION
 
 
 def _find_levels(whole: Series, rng: np.random.Generator) -> Found:
