@@ -62,7 +62,7 @@ def one_to_one(counts: IntArray) -> tuple[IntArray, IntArray]:
     """Rows and columns of `counts`, each at most once, with the largest sum."""
     wide = np.ascontiguousarray(counts if counts.shape[0] <= counts.shape[1] else counts.T)
     short, long = np.arange(len(wide)), np.empty(len(wide), np.int64)
-    assign(wide, long)
+    assign(wide, long, np.empty((6, wide.shape[1]), np.int64))
     return (short, long) if counts.shape[0] <= counts.shape[1] else (long, short)
 
 

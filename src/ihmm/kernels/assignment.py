@@ -1,25 +1,22 @@
 """One-to-one assignment of rows to columns, by shortest augmenting paths (Jonker and Volgenant, 1987)."""
 
-import numpy as np
-
 from ihmm.kernels._jit import jit
 
 FAR = 2**62
 
 
 @jit
-def assign(gain, column_of):
+def assign(gain, column_of, room):
     """Write the column of each row, all of them different, with the largest total gain. There are enough columns.
 
     Rows are added one by one. Prices keep gain[i, j] − row_price[i] − column_price[j] ≤ 0, with equality for the pairs
-    that are assigned; an augmenting path along which this slack is least reaches a free column.
+    that are assigned; an augmenting path along which this slack is least reaches a free column. `room`, (6, columns),
+    is overwritten.
     """
     n_rows, n_columns = gain.shape
-    row_price = np.zeros(n_rows, np.int64)
-    column_price = np.zeros(n_columns, np.int64)
-    row_of = np.full(n_columns, -1)  # row of each column, −1 if free
-    slack, came_from = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64)
-    reached = np.empty(n_columns, np.int64)  # columns on shortest paths
+    row_price, column_price, row_of, slack, came_from, reached = room
+    for j in range(n_columns):
+        column_price[j], row_of[j] = 0, -1  # the row of each column, −1 if it is free
     for new in range(n_rows):
         highest = gain[new, 0] - column_price[0]
         for j in range(n_columns):
