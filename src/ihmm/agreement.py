@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.clustering import Hierarchy, complete
 from ihmm.labels import one_to_one
 
 MAX_STEPS = 20_000  # time steps compared
@@ -99,7 +98,13 @@ def _without_diagonal(differences: FloatArray) -> FloatArray:
 
 def _modes(far: Array, n_levels: IntArray, log_likelihood: FloatArray) -> tuple[Mode, ...]:
     """Groups of chains of which no two are far from each other."""
-    label = Hierarchy(far.astype(np.float64), complete).within(0.5)
+    if len(far) == 1:
+        label = np.zeros(1, np.int64)
+    else:
+        from scipy.cluster.hierarchy import fcluster, linkage  # slow to import
+
+        tree = linkage(far[np.triu_indices(len(far), 1)].astype(np.float64), "complete")
+        label = fcluster(tree, 0.5, "distance").astype(np.int64)
     modes = []
     for k in np.unique(label):
         here = np.flatnonzero(label == k)

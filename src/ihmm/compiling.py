@@ -17,7 +17,6 @@ from ihmm._threads import processors
 from ihmm._typing import Array
 from ihmm.emissions._protocol import provides
 from ihmm.kernels import (
-    assignment,
     conditionals,
     counts,
     csmc,
@@ -48,7 +47,6 @@ SEED = 1  # of the rehearsal: any will do
 Kernels = tuple[Callable[..., Any], ...]
 
 ALWAYS: Kernels = (
-    assignment.assign,
     conditionals.resample_transitions,
     counts.compact,
     counts.count_overlap,

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.kernels.assignment import assign
 from ihmm.kernels.counts import count_overlap
 
 MAX_CANDIDATES = 60  # draws considered as a segmentation
@@ -60,10 +59,10 @@ def _best_matching(states: Array, reference: Array) -> tuple[IntArray, IntArray,
 
 def one_to_one(counts: IntArray) -> tuple[IntArray, IntArray]:
     """Rows and columns of `counts`, each at most once, with the largest sum."""
-    wide = np.ascontiguousarray(counts if counts.shape[0] <= counts.shape[1] else counts.T)
-    short, long = np.arange(len(wide)), np.empty(len(wide), np.int64)
-    assign(wide, long, np.empty((6, wide.shape[1]), np.int64))
-    return (short, long) if counts.shape[0] <= counts.shape[1] else (long, short)
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    return rows, columns
 
 
 def order_by_use(states: Array) -> IntArray:

@@ -10,7 +10,6 @@ import numpy as np
 from ihmm import _html
 from ihmm._numbers import three_digits
 from ihmm._typing import BoolArray, FloatArray, IntArray
-from ihmm.clustering import Hierarchy, average
 from ihmm.data import Data
 from ihmm.grouping import absorb_brief, center_of_states, draw_levels, shortest_visit
 from ihmm.labels import evenly_spaced
@@ -302,10 +301,16 @@ def _usually_brief(summary: Summary, by_draw: Sequence[DrawLevels]) -> BoolArray
 def _groupings(together: FloatArray) -> Iterator[IntArray]:
     """Groups of states that are together in most draws, on average over the pairs of two groups; then those of every
     other number of groups, from few to many."""
-    hierarchy = Hierarchy(1 - 0.5 * (together + together.T), average)
-    yield hierarchy.within(0.5)
+    if len(together) == 1:
+        yield np.zeros(1, np.int64)
+        return
+    distance = 1 - 0.5 * (together + together.T)
+    from scipy.cluster.hierarchy import fcluster, linkage  # slow to import
+
+    tree = linkage(distance[np.triu_indices(len(distance), 1)], "average")
+    yield np.unique(fcluster(tree, 0.5, "distance"), return_inverse=True)[1]
     for n in range(1, len(together) + 1):
-        yield hierarchy.at_most(n)
+        yield np.unique(fcluster(tree, n, "maxclust"), return_inverse=True)[1]
 
 
 def _usual_number(found: Sequence[tuple[IntArray, BoolArray]], number: Counter[int]) -> tuple[IntArray, BoolArray]:
