@@ -21,16 +21,23 @@ DWELL = 2
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Each column regressed on past values: of all columns if they are the same for all, else on its own."""
+    """Each column regressed on past values: of all columns, or on its own."""
 
     y: FloatArray  # (T, D)
-    past: FloatArray  # (D, T, R), the last of which is constant
+    past: list[FloatArray]  # (T, R), the last of which is constant: one for all columns, or one for each
     known: BoolArray  # (T,): rows without missing values; others are uninformative
     offsets: IntArray
 
     @property
     def n_known(self) -> int:
         return int(self.known.sum())
+
+    @property
+    def parts(self) -> Iterator[tuple[FloatArray, slice]]:
+        """Past values, and the columns that are regressed on them."""
+        n_columns = self.y.shape[1] // len(self.past)
+        for i, past in enumerate(self.past):
+            yield past, slice(i * n_columns, (i + 1) * n_columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +60,15 @@ def regression(series: Series, order: int, *, across: bool) -> Regression:
     lags = np.stack([np.roll(y, lag, axis=0) for lag in range(1, order + 1)], axis=2)  # (T, D, order)
     known = (rows - begins >= MAX_ORDER) & ~np.isnan(y).any(axis=1) & ~np.isnan(lags).any(axis=(1, 2))
     one = np.ones((len(y), 1))
-    columns = range(y.shape[1])
-    past = np.stack([np.hstack([lags.reshape(len(y), -1) if across else lags[:, d], one]) for d in columns])
-    return Regression(np.where(known[:, None], y, 0.0), np.where(known[None, :, None], past, 0.0), known, offsets)
+    of = [lags.reshape(len(y), -1)] if across else [lags[:, d] for d in range(y.shape[1])]
+    past = [np.where(known[:, None], np.hstack([each, one]), 0.0) for each in of]
+    return Regression(np.where(known[:, None], y, 0.0), past, known, offsets)
 
 
 def switching(series: Series, order: int, rng: np.random.Generator, *, across: bool) -> Dynamics:
     """The best fit over numbers of states."""
     data = regression(series, order, across=across)
-    n_columns, n_regressors = data.past.shape[0], data.past.shape[2]
-    parameters = n_columns * (n_regressors + 1)
+    parameters = data.y.shape[1] * (data.past[0].shape[1] + 1)
     best = Dynamics(order, -np.inf, np.zeros(len(data.y), np.int64))
     for n_states in range(1, MOST + 1):
         if data.n_known < 4 * parameters * n_states:
@@ -103,17 +109,17 @@ def _improve(data: Regression, start: IntArray, n_states: int, parameters: int) 
 
 def _maximise(data: Regression, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Coefficients, (K, D, R), and variances, (K, D), given the (T, K) weights of the states."""
-    n_columns, _, n_regressors = data.past.shape
+    n_columns, n_regressors = data.y.shape[1], data.past[0].shape[1]
     coefficients = np.empty((weight.shape[1], n_columns, n_regressors))
     squares, counts = np.empty((weight.shape[1], n_columns)), weight.sum(axis=0) + 1e-9
     for k in range(weight.shape[1]):
-        for d in range(n_columns):
-            past = data.past[d]
-            weighted = past * weight[:, k, None]
+        for past, columns in data.parts:
+            y, weighted = data.y[:, columns], past * weight[:, k, None]
             left = weighted.T @ past
             left[np.diag_indices(n_regressors)] += 1e-6 * (1 + np.trace(left) / n_regressors)
-            coefficients[k, d] = np.linalg.solve(left, weighted.T @ data.y[:, d])
-            squares[k, d] = weight[:, k] @ np.square(data.y[:, d] - past @ coefficients[k, d])
+            found = np.linalg.solve(left, weighted.T @ y)
+            coefficients[k, columns] = found.T
+            squares[k, columns] = weight[:, k] @ np.square(y - past @ found)
     pooled = squares.sum(axis=0) / counts.sum()
     variance = (squares + BORROWED * pooled) / (counts[:, None] + BORROWED)
     return coefficients, np.maximum(variance, LEAST)
@@ -121,10 +127,11 @@ def _maximise(data: Regression, weight: FloatArray) -> tuple[FloatArray, FloatAr
 
 def _log_densities(data: Regression, coefficients: FloatArray, variance: FloatArray) -> FloatArray:
     """(T, K), 0 at steps that are not known."""
-    out = np.zeros((len(data.y), len(variance)))
-    for d in range(len(data.past)):
-        square = np.square(data.y[:, d, None] - data.past[d] @ coefficients[:, d].T) / variance[:, d]
-        out -= 0.5 * (np.log(2 * np.pi * variance[:, d]) + square)
+    out = np.tile(-0.5 * np.log(2 * np.pi * variance).sum(axis=1), (len(data.y), 1))
+    for past, columns in data.parts:
+        for k in range(len(variance)):
+            error = data.y[:, columns] - past @ coefficients[k, columns].T
+            out[:, k] -= 0.5 * np.square(error) @ (1 / variance[k, columns])
     out[~data.known] = 0.0
     return out
 
