@@ -23,6 +23,13 @@ def test_blurred_frames_are_no_levels():
     np.testing.assert_allclose(np.sort(found.level[:, 0]), [0.25, 0.75], atol=0.03)
 
 
+def test_states_whose_scales_hardly_differ_share_one():
+    """Otherwise a state of blurred frames, with a large scale of its own, explains the recording better."""
+    recording = next(variant for variant in PANEL if variant.kind == "fret").recording(seed=3)
+    found = pilot(recording.series[0].reshape(-1, 1), np.array([0, len(recording.series[0])]))
+    assert (found.n_states, found.scale) == (2, "shared")
+
+
 def test_a_filter_is_recognised():
     found = look(patch_clamp(length=3000, seed=1))
     assert (found.n_states, found.filtered) == (2, True)

@@ -50,6 +50,7 @@ COARSE = 2.5  # standard deviations between the levels around which hum is looke
 BRIEF = 0.04  # nats per step by which single-step visits have to be better
 DEPENDENCE = 10.0  # nats beyond chance by which the state before predicts the next, unless levels are far apart
 SMOOTH = 0.9  # sum of the coefficients from which a series is smooth: levels in it are a matter of the eye
+ALIKE = 1.25  # ratio of the scales of two states up to which they are the same
 WEAK = 0.5  # sum of the coefficients below which memory matters less than correlated noise
 FAR = 3.0  # standard deviations between levels whose order does not matter
 
@@ -231,7 +232,7 @@ def _decide(found: Found, plain: Fit | None) -> Decision:
         return Decision(plain, True, [STANDING_OUT.format(plain.n_states)])
     if (fit.n_states == 1 and found.hum) or (fit.n_states > 1 and _has_trend(found.part, found.criterion)):
         return Decision(_one_level(found.part), True, [TREND])
-    fit = _dwell(found.part, fit)
+    fit = _scales(found.part, _dwell(found.part, fit))
     return Decision(fit, False, levels_in_noise(fit, found.hum))
 
 
@@ -306,6 +307,16 @@ def _dwell(series: Series, fit: Fit) -> Fit:
     brief = improve(series, restructured(fit, replace(fit.structure, dwell=1)), CAREFUL)
     gain = (brief.log_likelihood - fit.log_likelihood) / len(series.y)
     return reduce(series, brief) if gain > BRIEF else fit
+
+
+def _scales(series: Series, fit: Fit) -> Fit:
+    """The fit, or the same levels with one scale for all if theirs hardly differ.
+
+    If each state had its own, blurred changes of level would become a state with a large one.
+    """
+    if fit.structure.shared or fit.n_states == 1 or np.max(fit.scale.max(axis=0) / fit.scale.min(axis=0)) > ALIKE:
+        return fit
+    return improve(series, restructured(fit, replace(fit.structure, shared=True)), CAREFUL)
 
 
 def _across(series: Series) -> float:
