@@ -20,6 +20,8 @@ from click.testing import CliRunner
 import ihmm
 from ihmm.cli import _demo, cli
 from ihmm.cli._simulate import EMISSIONS
+from ihmm.sequences import Sequences
+from ihmm.start import dispersed
 from ihmm.store import RunFolder as Run
 
 SHORT = ("--draws", "20", "--tune", "10", "--chains", "2", "--seed", "3", "--no-report")
@@ -149,7 +151,7 @@ def test_model_and_draws_are_the_same_as_in_python():
     y = pd.read_csv("trace.csv")[["current"]]
     estimator = ihmm.InfiniteHMM(draws=1, tune=0, chains=1, random_state=0).fit(y)
     assert from_file.model == estimator.posterior_.model
-    start = estimator.choice_.init
+    start = dispersed(estimator.choice_.init, Sequences.of(y), from_file.model)
     same = ihmm.sample(from_file.model, y, draws=20, tune=10, chains=2, seed=3, init=start, progress=False)
     np.testing.assert_array_equal(from_file.states, same.states)
 
