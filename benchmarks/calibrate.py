@@ -39,7 +39,7 @@ from ihmm.data import Data
 from ihmm.durations import Geometric, NegativeBinomial, Poisson
 from ihmm.emissions._parameters import fields
 from ihmm.model import Draw, Model
-from ihmm.predict import LabelledDraw, forecast
+from ihmm.predictions.predict import LabelledDraw, forecast
 from ihmm.trajectory import Trajectory
 
 ROOT = Path(__file__).parents[1]
@@ -431,7 +431,7 @@ def draw_ranks(results: dict[str, list[dict[str, Any]]], file: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from ihmm._plot_data import GREY, PALETTE
+    from ihmm.figures.plot_data import GREY, PALETTE
     from ihmm.plots._axes import OPEN, WIDTH
 
     with mpl.rc_context(OPEN | {"font.size": 8, "axes.titlesize": 8, "axes.titlelocation": "left"}):

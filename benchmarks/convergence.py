@@ -301,7 +301,7 @@ def draw_curves(parts: dict[str, list[Record]], data: str, file: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from ihmm._plot_data import GREY, PALETTE
+    from ihmm.figures.plot_data import GREY, PALETTE
     from ihmm.plots._axes import OPEN, WIDTH
 
     starts, truth = STARTS[data], n_states(data)

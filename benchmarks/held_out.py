@@ -13,9 +13,9 @@ import numpy as np
 from convergence import best_by_bic
 
 import ihmm
-from ihmm import predict
 from ihmm.datasets import Recording
 from ihmm.emissions.normal_mean import NormalMeanPhi
+from ihmm.predictions import predict
 
 FRESH = (77, 78, 79)  # seeds of the new series
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import ihmm
-from ihmm import averages
 from ihmm._threads import in_threads
 from ihmm._typing import FloatArray
 from ihmm.data import Data
@@ -24,7 +23,8 @@ from ihmm.durations import Geometric, NegativeBinomial, Poisson
 from ihmm.kernels.forward_backward import smooth
 from ihmm.kernels.segment_chain import smooth_segments
 from ihmm.model import Model
-from ihmm.predict import (
+from ihmm.predictions import averages
+from ihmm.predictions.predict import (
     FiniteHMM,
     LabelledDraw,
     chain_over_ages,

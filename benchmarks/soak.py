@@ -95,7 +95,7 @@ def draw_memory(results: dict[str, Record], file: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from ihmm._plot_data import PALETTE
+    from ihmm.figures.plot_data import PALETTE
     from ihmm.plots._axes import OPEN, WIDTH
 
     with mpl.rc_context(OPEN | {"font.size": 8.5, "axes.titlesize": 8.5, "axes.titlelocation": "left"}):

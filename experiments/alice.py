@@ -16,12 +16,12 @@ from experiments import style
 from experiments.chains import CONTENDERS, stack
 from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
-from ihmm import predict
 from ihmm._typing import FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.datasets import SYMBOLS, Text
 from ihmm.kernels.forward_backward import sample_backward
 from ihmm.model import Draw, Model
+from ihmm.predictions import predict
 from ihmm.samplers._base import sequence_starts
 
 TITLE = "Fig. 7: Alice in Wonderland"

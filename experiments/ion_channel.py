@@ -12,8 +12,8 @@ from experiments.chains import CONTENDERS, LARGE, of, stack
 from experiments.jobs import Job, Result, Results
 from experiments.settings import Settings
 from ihmm import tables
-from ihmm._plot_data import colours
 from ihmm._typing import FloatArray, IntArray
+from ihmm.figures.plot_data import colours
 
 TITLE = "Fig. 6: an ion channel"
 NAMES, INIT = ("pg", "beam"), 10

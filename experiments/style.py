@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from ihmm._plot_data import GREY
 from ihmm._typing import FloatArray
+from ihmm.figures.plot_data import GREY
 from ihmm.plots._axes import OPEN, WIDTH
 
 INK = "#333333"

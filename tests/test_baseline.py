@@ -129,6 +129,6 @@ def test_other_series_have_another_baseline(drifting):
 def test_the_model_is_for_the_values_without_the_baseline():
     y = 3.0 * visits(8) + TRENDS["line"] + noise(8, 0.4)
     choice = choose_model(y[:, None], np.array([LENGTH]))
-    data = choice.without_baseline(ihmm.sequences.Sequences.of(y))
+    data = choice.without_baseline(ihmm.series.sequences.Sequences.of(y))
     assert np.std(data.values) < np.std(y)
     assert choice.left_censored().baseline is choice.baseline

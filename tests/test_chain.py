@@ -17,10 +17,10 @@ import pytest
 import ihmm
 from ihmm.data import Data
 from ihmm.model import Draw, Model
-from ihmm.running import SamplingStopped
+from ihmm.running.chains import SamplingStopped
+from ihmm.running.start import dispersed
 from ihmm.samplers import ParticleGibbs, PassInfo, StateUpdate
-from ihmm.sequences import Sequences
-from ihmm.start import dispersed
+from ihmm.series.sequences import Sequences
 
 MODEL = ihmm.Model(ihmm.Normal())
 Y = np.concatenate([np.random.default_rng(0).normal(mean, 0.3, 15) for mean in (0, 3, 0, 3)])
@@ -59,7 +59,7 @@ def assert_same_draws(one: ihmm.Posterior, other: ihmm.Posterior) -> None:
 
 @pytest.mark.parametrize("sampler", [ParticleGibbs(), ParticleGibbs(block_size=4)])
 def test_sequences_and_blocks_on_threads_of_their_own_change_nothing(sampler, monkeypatch, tmp_path):
-    monkeypatch.setattr("ihmm.running.STEPS_PER_THREAD", 4)
+    monkeypatch.setattr("ihmm.running.chains.STEPS_PER_THREAD", 4)
     monkeypatch.setattr("ihmm.trajectory.PIECE_STEPS", 7)
     y = [Y, Y[::-1], Y]
     settings = {"sampler": sampler, "draws": 10, "tune": 5, "chains": 1, "seed": 7} | QUIET
@@ -428,7 +428,7 @@ def test_convergence_is_judged_with_the_levels_that_are_told_apart(monkeypatch):
 @pytest.mark.parametrize(("needed", "made"), [(1, 5), (20, 20), (1000, 40)])
 def test_draws_are_added_until_the_chains_have_converged_or_a_limit_is_reached(monkeypatch, needed, made):
     monkeypatch.setattr("ihmm.chain.FIRST_AUTO_DRAWS", 5)
-    monkeypatch.setattr("ihmm.running.MAX_AUTO_DRAWS", 70)
+    monkeypatch.setattr("ihmm.running.chains.MAX_AUTO_DRAWS", 70)
     monkeypatch.setattr(ihmm.Posterior, "check", lambda self: checked(len(self.draws[0]) >= needed))
     settings = {"chains": 2, "seed": 3, "tune": 2, **QUIET}
     posterior = ihmm.sample(MODEL, Y, draws="auto", **settings)

@@ -20,8 +20,8 @@ from click.testing import CliRunner
 import ihmm
 from ihmm.cli import _demo, cli
 from ihmm.cli._simulate import EMISSIONS
-from ihmm.sequences import Sequences
-from ihmm.start import dispersed
+from ihmm.running.start import dispersed
+from ihmm.series.sequences import Sequences
 from ihmm.store import RunFolder as Run
 
 SHORT = ("--draws", "20", "--tune", "10", "--chains", "2", "--seed", "3", "--no-report")
@@ -445,7 +445,7 @@ def test_a_missing_toml_file_is_an_error():
 
 @pytest.mark.parametrize("command", [("resume",), ("report",), ("info",), ("predict", "trace.csv")])
 def test_a_folder_that_is_not_a_run_is_an_error(command, folder, monkeypatch):
-    monkeypatch.setattr("ihmm.outputs.can_report", lambda: True)
+    monkeypatch.setattr("ihmm.cli.outputs.can_report", lambda: True)
     name, *files = command
     assert "there is no folder" in error_of(name, "nowhere", *files)
     (folder / "foreign").mkdir()
@@ -464,7 +464,7 @@ def test_resume_cannot_remove_draws():
 
 
 def test_a_missing_report_package_is_an_error_before_sampling(monkeypatch):
-    monkeypatch.setattr("ihmm.outputs.can_report", lambda: False)
+    monkeypatch.setattr("ihmm.cli.outputs.can_report", lambda: False)
     assert "pip install 'ihmm[report]'" in error_of("fit", "trace.csv", "--column", "current", "--report")
 
 

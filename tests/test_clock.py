@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ihmm
-from ihmm.clock import Clock, make_clock, recorded_clock, unit_in
+from ihmm.series.clock import Clock, make_clock, recorded_clock, unit_in
 
 MODEL = ihmm.Model(ihmm.Normal())
 RECORDING = ihmm.datasets.ion_channel(length=300)

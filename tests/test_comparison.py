@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm import averages, comparison
+from ihmm import comparison
+from ihmm.predictions import averages
 from test_datatree import MODEL, PATH, Y, draw_some
 
 WRONG = ihmm.Model(ihmm.NormalMean(noise=2.0, mean=3, scale=4), MODEL.prior)

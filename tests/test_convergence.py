@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from ihmm import convergence
+from ihmm.diagnostics import convergence
 
 
 def chains(memory, kind, n_chains, n_draws):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.criticism import check_cycle, check_lines, criticise, visits_of
-from ihmm.doubts import check_overlap
+from ihmm.diagnostics.criticism import check_cycle, check_lines, criticise, visits_of
+from ihmm.diagnostics.doubts import check_overlap
+from ihmm.diagnostics.residuals import residuals
 from ihmm.emissions._protocol import provides
 from ihmm.emissions.noisy_levels import NoisyLevelsPhi
-from ihmm.levels import DrawLevels
 from ihmm.model import Draw, Hyper, Transitions
-from ihmm.residuals import residuals
+from ihmm.summaries.levels import DrawLevels
 from ihmm.trajectory import Trajectory
 
 STAY = 0.95

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.data_checks import concerns
+from ihmm.running.data_checks import concerns
 
 RECORDING = ihmm.datasets.ion_channel(length=500).y
 NORMAL = ihmm.Model(ihmm.Normal())

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm import averages
 from ihmm.emissions._parameters import fields
+from ihmm.predictions import averages
 
 RNG = np.random.default_rng(3)
 PATH = np.repeat([0, 1, 0, 2, 1, 0], [40, 20, 30, 10, 20, 30])

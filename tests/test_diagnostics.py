@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm import agreement, diagnostics
-from ihmm.diagnostics import Criticism, Evidence
-from ihmm.remedies import RunFacts, remedy
+from ihmm.diagnostics import agreement
+from ihmm.diagnostics import check as diagnostics
+from ihmm.diagnostics.check import Criticism, Evidence
+from ihmm.diagnostics.remedies import RunFacts, remedy
 
 CHAINS, DRAWS, STEPS = 4, 400, 60
 

@@ -14,7 +14,7 @@ from ihmm.durations import (
     residual_hazards,
     sample_residual,
 )
-from ihmm.start import absorb_short_runs, first_draw
+from ihmm.running.start import absorb_short_runs, first_draw
 from ihmm.trajectory import runs
 
 LAWS = [

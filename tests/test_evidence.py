@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.evidence import SETTLED_MEAN, SETTLED_PART, SETTLED_RATE, SETTLED_SHARE, collect
-from ihmm.remedies import RunFacts
+from ihmm.diagnostics.evidence import SETTLED_MEAN, SETTLED_PART, SETTLED_RATE, SETTLED_SHARE, collect
+from ihmm.diagnostics.remedies import RunFacts
 
 STEPS, VISIT, GAP = 400, 20, 6.0
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm import labels
+from ihmm.summaries import labels
 from ihmm.testing import set_partitions
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import ihmm
 from ihmm.emissions.normal import NormalPhi
-from ihmm.grouping import absorb_brief, draw_levels
-from ihmm.levels import _usual_number
-from ihmm.overlap import densities_at_own_points, group, least_overlap, pairwise_overlap
+from ihmm.summaries.grouping import absorb_brief, draw_levels
+from ihmm.summaries.levels import _usual_number
+from ihmm.summaries.overlap import densities_at_own_points, group, least_overlap, pairwise_overlap
 
 
 def normal_draw(mean, variance, sizes):

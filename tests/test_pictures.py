@@ -7,7 +7,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import ihmm
-from ihmm import _pictures, plots
+from ihmm import plots
+from ihmm.figures import pictures as _pictures
 from test_plots import MEANS, MODEL, PATH, Y, draw_some
 
 

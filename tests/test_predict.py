@@ -7,8 +7,8 @@ import pytest
 from scipy.special import logsumexp
 
 import ihmm
-from ihmm import averages, predict
 from ihmm.emissions.normal_mean import NormalMeanPhi
+from ihmm.predictions import averages, predict
 
 
 def fit(model, y, **settings):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.doubts import check_rival
-from ihmm.rivals import rival_of_levels, rival_of_one_level
+from ihmm.diagnostics.doubts import check_rival
+from ihmm.diagnostics.rivals import rival_of_levels, rival_of_one_level
 
 SINGLE = SimpleNamespace(n_levels=1)
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.special import logsumexp
 
 import ihmm
-from ihmm import averages, predict
 from ihmm.durations import Geometric, NegativeBinomial, Poisson
 from ihmm.kernels.segment_chain import advance, smooth_segments
 from ihmm.model import Draw, Hyper, Transitions
+from ihmm.predictions import averages, predict
 from ihmm.samplers._base import sequence_starts
 from ihmm.trajectory import Trajectory, runs
 

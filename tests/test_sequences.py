@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.arrays import as_array
-from ihmm.sequences import Sequences
+from ihmm.series.arrays import as_array
+from ihmm.series.sequences import Sequences
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

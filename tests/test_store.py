@@ -22,8 +22,9 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm import running, store
-from ihmm.running import Resources, run_chains
+from ihmm import store
+from ihmm.running import chains as running
+from ihmm.running.chains import Resources, run_chains
 from ihmm.store import SweepRange, archive, chunk_files, chunk_writer
 from ihmm.store.archive import MAGIC
 

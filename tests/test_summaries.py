@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm import summaries
 from ihmm.emissions._angles import angle_fields
+from ihmm.summaries import summary as summaries
 from ihmm.trajectory import Trajectory
 
 OFFSETS = np.array([0, 4, 6])

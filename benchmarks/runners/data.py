@@ -12,11 +12,11 @@ import numpy as np
 from scipy.stats import norm
 
 import ihmm
-from ihmm import predict
 from ihmm._typing import Array, FloatArray
 from ihmm.datasets import Recording, four_state, ten_state
 from ihmm.emissions.categorical import CategoricalPhi
 from ihmm.emissions.normal_mean import NormalMeanPhi
+from ihmm.predictions import predict
 
 SYMBOLS = 20  # of the data set "symbols", all about equally frequent
 FRESH = 1000  # first seed of the held-out series

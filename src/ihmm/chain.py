@@ -12,17 +12,17 @@ import numpy as np
 from ihmm import _checks
 from ihmm._threads import processors
 from ihmm._typing import ArrayLike
-from ihmm.arguments import check_executor, check_init, check_model, check_moves, check_sampler, check_seed
-from ihmm.clock import make_clock
-from ihmm.data_checks import concerns
 from ihmm.model import Model
 from ihmm.moves import GreedySplitMerge, GroupComponents, MergeTwins, Move, PairGibbs, SplitMerge
-from ihmm.one_chain import Sweeps as Sweeps
-from ihmm.one_chain import sweeps
 from ihmm.posterior import Posterior
-from ihmm.running import Resources, run_chains, run_to_convergence
+from ihmm.running.arguments import check_executor, check_init, check_model, check_moves, check_sampler, check_seed
+from ihmm.running.chains import Resources, run_chains, run_to_convergence
+from ihmm.running.data_checks import concerns
+from ihmm.running.one_chain import Sweeps as Sweeps
+from ihmm.running.one_chain import sweeps
+from ihmm.running.start import start_of_chain, streams
 from ihmm.samplers import Sampler
-from ihmm.start import start_of_chain, streams
+from ihmm.series.clock import make_clock
 from ihmm.store import Backend, MemoryBackend, RunFolder, RunSettings
 from ihmm.workers import Workers
 

@@ -8,7 +8,6 @@ import numpy as np
 from ihmm import _checks
 from ihmm._threads import processors
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.compiling import OF_PILOT, Rehearsal, second_compiler
 from ihmm.durations import Duration, Geometric
 from ihmm.durations import choose as choose_duration
 from ihmm.emissions import Categorical, Emission, NegativeBinomial
@@ -17,9 +16,10 @@ from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.model import Model, Prior, model_for
 from ihmm.pilot import MAX_ORDER, Pilot, are_measurements, fit_counts, pilot
 from ihmm.priors import FinitePrior, GammaPrior, HDPPrior
-from ihmm.progress import compilation_bar
+from ihmm.running.compiling import OF_PILOT, Rehearsal, second_compiler
+from ihmm.running.progress import compilation_bar
 from ihmm.samplers import ParticleGibbs, Sampler
-from ihmm.sequences import Sequences
+from ihmm.series.sequences import Sequences
 from ihmm.trajectory import runs
 
 LEAST_NOISE = 1e-3  # prior scale of the noise in units of the spread of the levels, for recordings without any

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import logsumexp
 
-from ihmm import _html, averages
+from ihmm import _html
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.datatree import some_draws
 from ihmm.posterior import Posterior
+from ihmm.predictions import averages
 
 if TYPE_CHECKING:
     import pandas

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
-from ihmm.clock import Clock
 from ihmm.emissions._conjugate import Conjugate
+from ihmm.series.clock import Clock
 from ihmm.workers import Threads, Workers
 
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ihmm import averages, predict
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.draw_storage import HYPER
 from ihmm.emissions._parameters import fields, take
 from ihmm.emissions._protocol import Emission, provides, sample_new
-from ihmm.labels import Match, evenly_spaced
 from ihmm.model import Draw
-from ihmm.side_by_side import Underflow
-from ihmm.summaries import MIN_EXIT, Summary
+from ihmm.predictions import averages, predict
+from ihmm.predictions.side_by_side import Underflow
+from ihmm.store.draw_storage import HYPER
+from ihmm.summaries.labels import Match, evenly_spaced
+from ihmm.summaries.summary import MIN_EXIT, Summary
 
 if TYPE_CHECKING:
     from ihmm.posterior import Posterior

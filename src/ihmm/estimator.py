@@ -9,20 +9,20 @@ import numpy as np
 from ihmm import _checks
 from ihmm._scikit_learn import EstimatorOnDemand, as_random_state, checked, not_fitted
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
-from ihmm.arrays import as_array
 from ihmm.chain import sample
 from ihmm.choice import choose_model
-from ihmm.clock import Clock, index_clock, make_clock
 from ihmm.durations import Duration
 from ihmm.emissions import Emission, NoisyLevels
 from ihmm.posterior import Posterior
-from ihmm.predict import FiniteHMM, Forecast, LabelledDraw, finite_hmm, most_probable_states, simulate_anew
+from ihmm.predictions.predict import FiniteHMM, Forecast, LabelledDraw, finite_hmm, most_probable_states, simulate_anew
+from ihmm.running.start import dispersed
 from ihmm.samplers import Sampler
-from ihmm.sequences import Sequences, column_names, match_columns
-from ihmm.start import dispersed
-from ihmm.summaries import Summary
-from ihmm.symbols import encode
-from ihmm.time_columns import clock_columns, date_columns, without_columns
+from ihmm.series.arrays import as_array
+from ihmm.series.clock import Clock, index_clock, make_clock
+from ihmm.series.sequences import Sequences, column_names, match_columns
+from ihmm.series.symbols import encode
+from ihmm.series.time_columns import clock_columns, date_columns, without_columns
+from ihmm.summaries.summary import Summary
 
 TINY = 1e-300  # keeps state probabilities positive
 HMMLEARN_NAMES = {"mean": "means_", "probs": "emissionprob_", "rate": "lambdas_"}

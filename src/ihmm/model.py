@@ -8,7 +8,6 @@ import numpy as np
 
 from ihmm import _checks, _html
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
-from ihmm.clock import Clock
 from ihmm.data import Data
 from ihmm.durations import REQUIRED as DURATION_REQUIRED
 from ihmm.durations import Duration, Omega
@@ -20,7 +19,8 @@ from ihmm.emissions._validation import checked_density, checked_marginal
 from ihmm.emissions.choose import choose
 from ihmm.kernels.memory import AfterChange
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
-from ihmm.sequences import Sequences
+from ihmm.series.clock import Clock
+from ihmm.series.sequences import Sequences
 from ihmm.trajectory import Trajectory, by_piece
 
 Prior = HDPPrior | FinitePrior

@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from ihmm import _checks, _html, averages, datatree, diagnostics, predict, store, summaries
+from ihmm import _checks, _html, datatree, store
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
-from ihmm.clock import Clock
 from ihmm.data import Data
-from ihmm.draw_storage import Draws, PackedDraws, StoredDraws
-from ihmm.evidence import collect
-from ihmm.levels import Levels, find_levels
+from ihmm.diagnostics import check as diagnostics
+from ihmm.diagnostics.evidence import collect
+from ihmm.diagnostics.remedies import RunFacts
 from ihmm.model import Draw, Model
-from ihmm.remedies import RunFacts
+from ihmm.predictions import averages, predict
 from ihmm.samplers import Sampler
-from ihmm.state_order import check_names, reorder
+from ihmm.series.clock import Clock
+from ihmm.store.draw_storage import Draws, PackedDraws, StoredDraws
+from ihmm.summaries import summary as summaries
+from ihmm.summaries.levels import Levels, find_levels
+from ihmm.summaries.state_order import check_names, reorder
 
 if TYPE_CHECKING:
     import xarray

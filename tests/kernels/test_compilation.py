@@ -13,13 +13,13 @@ import pytest
 from rich.console import Console
 
 import ihmm
-from ihmm import compiling, progress
 from ihmm.chain import MOVES
-from ihmm.compiling import kernels_of
 from ihmm.durations import Geometric
 from ihmm.kernels import _cache, _compiler, compilation, draws
 from ihmm.kernels._compiler import Kernel
 from ihmm.kernels._jit import jit
+from ihmm.running import compiling, progress
+from ihmm.running.compiling import kernels_of
 from ihmm.samplers import ParticleGibbs
 
 
@@ -204,7 +204,7 @@ def test_two_processes_at_once_compile_a_kernel_once(tmp_path):
 def test_the_kernels_expected_of_a_run_are_those_it_calls(emission):
     code = f"""
 import numpy as np, ihmm
-from ihmm.compiling import OF_PILOT, kernels_of
+from ihmm.running.compiling import OF_PILOT, kernels_of
 from ihmm.chain import MOVES
 y = np.repeat([0.0, 5.0, 0.0, 5.0], 25) + np.random.default_rng(1).standard_normal(100)
 hmm = ihmm.InfiniteHMM("{emission}", draws=300, tune=20, chains=1, random_state=0).fit(y)
@@ -297,7 +297,7 @@ def test_a_second_process_compiles_what_a_run_calls(tmp_path, duration):
     assert process.returncode == 0
     code = """
 import pickle, sys
-from ihmm import compiling
+from ihmm.running import compiling
 from ihmm.kernels._compiler import Kernel
 task = pickle.load(sys.stdin.buffer)
 task.sweep()

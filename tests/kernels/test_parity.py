@@ -47,7 +47,7 @@ from ihmm.kernels import (
 from ihmm.kernels.families.dispatch import CHOICE
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, PairGibbs, SplitMerge
-from ihmm.predict import (
+from ihmm.predictions.predict import (
     LabelledDraw,
     chain_over_ages,
     finite_hmm,

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ihmm import side_by_side as lanes
 from ihmm.kernels import forward_backward as one
+from ihmm.predictions import side_by_side as lanes
 
 pytestmark = pytest.mark.bounds
 

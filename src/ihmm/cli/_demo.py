@@ -38,8 +38,8 @@ def demo(ctx: click.Context) -> None:
 
 
 def _compare_with_truth(run: Path) -> None:
-    from ihmm import outputs
-    from ihmm.summaries import match
+    from ihmm.cli import outputs
+    from ihmm.summaries.summary import match
 
     posterior, truth = load(run), ihmm.datasets.ion_channel()
     found = posterior.summary()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import ihmm
-from ihmm import _checks, fit_options, provenance
+from ihmm import _checks
+from ihmm.cli import fit_options, provenance
 from ihmm.cli._errors import Command, input_errors, resumable
 from ihmm.cli._options import (
     NOT_NEGATIVE,
@@ -36,7 +37,7 @@ from ihmm.cli._options import (
     time_option,
 )
 from ihmm.cli._runs import check_report, count_rows, next_folder, warnings_on_stderr
-from ihmm.fit_options import FitOptions
+from ihmm.cli.fit_options import FitOptions
 
 if TYPE_CHECKING:
     from ihmm.model import Model
@@ -199,7 +200,7 @@ def fit(
         provenance.write(run, options.files, table, options.seed, choice, options.order_by, names)
     if not quiet and sys.stderr.isatty():
         click.echo(_description(options, table, model, run), err=True)
-    from ihmm.start import dispersed  # slow to import
+    from ihmm.running.start import dispersed  # slow to import
 
     data = choice.without_baseline(table.sequences)
     init = dispersed(choice.init, data, model) if options.init == "auto" else options.init
@@ -273,7 +274,7 @@ def _description(options: FitOptions, table: "Table", model: "Model", run: Path)
 
 def _sample_to_the_end(sample: "Callable[[], Posterior]") -> "Posterior":
     """Raise KeyboardInterrupt if sampling is interrupted, where the library would return the draws so far."""
-    from ihmm.running import SamplingStopped
+    from ihmm.running.chains import SamplingStopped
 
     with warnings_on_stderr():
         warnings.simplefilter("error", SamplingStopped)
@@ -284,7 +285,7 @@ def _sample_to_the_end(sample: "Callable[[], Posterior]") -> "Posterior":
 
 
 def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json: bool) -> None:
-    from ihmm import outputs
+    from ihmm.cli import outputs
 
     record = provenance.read(run)
     with input_errors():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ihmm import provenance
+from ihmm.cli import provenance
 from ihmm.cli._errors import Command, input_errors
 from ihmm.cli._options import run_argument
 from ihmm.cli._runs import count_rows

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import click
 
-from ihmm import fit_options, provenance, tables
+from ihmm import tables
+from ihmm.cli import fit_options, provenance
 from ihmm.cli._errors import Command, input_errors
 from ihmm.cli._options import column_option, csv_option, delimiter_option, files_argument, id_option, run_argument
 from ihmm.cli._runs import check_writable, load
-from ihmm.clock import make_clock
+from ihmm.series.clock import make_clock
 
 
 @click.command(cls=Command)
@@ -40,7 +41,7 @@ def predict(
       ihmm predict runs/trace-1 tomorrow.csv --out states.csv
       ihmm predict runs/trace-1 tomorrow.csv --causal > states.csv
     """
-    from ihmm import outputs
+    from ihmm.cli import outputs
 
     with input_errors():
         posterior = load(run)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from ihmm import fit_options, provenance
+from ihmm.cli import fit_options, provenance
 from ihmm.cli._errors import Command, input_errors
 from ihmm.cli._options import name_option, order_by_option, run_argument
 from ihmm.cli._runs import check_report, load
@@ -24,7 +24,7 @@ def report(run: Path, order_by: str | None, name: tuple[str, ...]) -> None:
       ihmm report runs/trace-1
       ihmm report runs/trace-1 --order-by mean --name 0=closed --name 1=open
     """
-    from ihmm import outputs
+    from ihmm.cli import outputs
 
     with input_errors():
         check_report(True)

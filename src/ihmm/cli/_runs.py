@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import ihmm
-from ihmm import provenance
+from ihmm.cli import provenance
 
 if TYPE_CHECKING:
     from ihmm.posterior import Posterior
@@ -46,7 +46,7 @@ def warnings_on_stderr() -> Iterator[None]:
 
 def check_report(requested: bool | None) -> bool:
     """Whether to write a report; by default if the packages it needs are installed."""
-    from ihmm import outputs
+    from ihmm.cli import outputs
 
     if requested and not outputs.can_report():
         raise ImportError("the report needs more packages: pip install 'ihmm[report]'")

@@ -29,7 +29,7 @@ def warmup() -> None:
       ihmm warmup
     """
     from ihmm.kernels.compilation import where_kept
-    from ihmm.progress import while_compiling
+    from ihmm.running.progress import while_compiling
 
     begin = time.perf_counter()
     for values, emission, sampler in while_compiling(_tasks()):

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 if find_spec("matplotlib") is None:
     raise ImportError("ihmm.plots needs matplotlib: pip install 'ihmm[plots]'")
 
-from ihmm._plot_data import colours as colours
+from ihmm.figures.plot_data import colours as colours
 from ihmm.plots._emissions import emissions
 from ihmm.plots._forecast import forecast
 from ihmm.plots._kinetics import idealised, transition_density, transition_graph

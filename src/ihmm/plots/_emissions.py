@@ -5,8 +5,18 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ihmm._plot_data import PALE, WRITTEN, Density, by_state, colours, column_names, densities, letters, observations
 from ihmm._typing import Array
+from ihmm.figures.plot_data import (
+    PALE,
+    WRITTEN,
+    Density,
+    by_state,
+    colours,
+    column_names,
+    densities,
+    letters,
+    observations,
+)
 from ihmm.plots._axes import add_legend, integer_ticks, make_axes, text_colour
 from ihmm.posterior import Posterior
 

@@ -4,9 +4,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyArrowPatch
 
-from ihmm import _pictures
-from ihmm._pictures import LABEL, LEAST_LABELLED
-from ihmm._plot_data import GREY, colours, column_names
+from ihmm.figures import pictures as _pictures
+from ihmm.figures.pictures import LABEL, LEAST_LABELLED
+from ihmm.figures.plot_data import GREY, colours, column_names
 from ihmm.plots._axes import HEAT, WIDTH, add_legend, make_axes, text_colour
 from ihmm.plots._series import step_range
 from ihmm.plots._time import time_scale

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from ihmm._plot_data import GREY, WRITTEN
 from ihmm._typing import ArrayLike, IntArray
+from ihmm.figures.plot_data import GREY, WRITTEN
 from ihmm.plots._axes import HEAT, WIDTH, add_colour_bar, integer_ticks, make_axes
 from ihmm.posterior import Posterior
 

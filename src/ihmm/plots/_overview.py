@@ -3,8 +3,8 @@
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ihmm._plot_data import COLUMNS, has_density
 from ihmm._typing import Array
+from ihmm.figures.plot_data import COLUMNS, has_density
 from ihmm.plots._axes import OPEN, make_figure
 from ihmm.plots._emissions import emissions
 from ihmm.plots._matrices import co_assignment, transitions

@@ -8,14 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ihmm import _pictures
-from ihmm._plot_data import GREY, PALETTE, colours, column_names, mix
 from ihmm._typing import Array
-from ihmm.labels import order_by_use
+from ihmm.figures import pictures as _pictures
+from ihmm.figures.plot_data import GREY, PALETTE, colours, column_names, mix
 from ihmm.plots._axes import OPEN, WIDTH, integer_ticks, make_figure, text_colour
 from ihmm.posterior import Posterior
 from ihmm.simulation import PriorPredictive
-from ihmm.summaries import dwell_times
+from ihmm.summaries.labels import order_by_use
+from ihmm.summaries.summary import dwell_times
 
 SIMULATED = mix(PALETTE[0], "#FFFFFF", 0.6)
 EXAMPLES = 4  # series from the prior

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from ihmm import _pictures
+from ihmm.figures import pictures as _pictures
 from ihmm.plots._axes import WIDTH, add_legend, integer_ticks, make_axes
 from ihmm.posterior import Posterior
 

@@ -8,9 +8,9 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 
 from ihmm import _checks
-from ihmm._pictures import groups
-from ihmm._plot_data import COLUMNS, GREY, LANE, PALE, WRITTEN, column_names, letters
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm.figures.pictures import groups
+from ihmm.figures.plot_data import COLUMNS, GREY, LANE, PALE, WRITTEN, column_names, letters
 from ihmm.plots._axes import integer_ticks, make_axes, split_rows
 from ihmm.plots._time import TimeScale, step_scale, time_scale
 from ihmm.posterior import Posterior

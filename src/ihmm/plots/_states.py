@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from ihmm._plot_data import LONGEST, PALETTE, WRITTEN, at_least, colours, law_at_least, runs
 from ihmm._typing import Array
+from ihmm.figures.plot_data import LONGEST, PALETTE, WRITTEN, at_least, colours, law_at_least, runs
 from ihmm.plots._axes import WIDTH, add_legend, integer_ticks, make_axes, split_rows
 from ihmm.posterior import Posterior
 

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 from ihmm import _checks
-from ihmm._plot_data import GREY, NAMES, PALE, colours, sweeps
 from ihmm._typing import Array, FloatArray
+from ihmm.figures.plot_data import GREY, NAMES, PALE, colours, sweeps
 from ihmm.plots._axes import add_legend, integer_ticks, make_axes, make_rows
 from ihmm.posterior import Posterior
 

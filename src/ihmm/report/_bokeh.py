@@ -10,7 +10,7 @@ from bokeh.embed import json_item
 from bokeh.models import FixedTicker, HoverTool, Legend, LegendItem, PlainText
 from bokeh.plotting import figure
 
-from ihmm._plot_data import WRITTEN
+from ihmm.figures.plot_data import WRITTEN
 
 MAX_LABEL = 20  # characters of a label that fit beside a panel
 

@@ -7,7 +7,8 @@ import numpy as np
 from bokeh.models import ColumnDataSource, FixedTicker, Range1d
 from bokeh.plotting import figure
 
-from ihmm._plot_data import (
+from ihmm._typing import Array, FloatArray, IntArray
+from ihmm.figures.plot_data import (
     COLUMNS,
     LONGEST,
     PALE,
@@ -24,7 +25,6 @@ from ihmm._plot_data import (
     observations,
     runs,
 )
-from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.posterior import Posterior
 from ihmm.report._bokeh import (
     FigureItem,

@@ -7,10 +7,10 @@ import numpy as np
 from bokeh.models import ColumnDataSource, DataRange1d, Range1d
 from bokeh.plotting import figure
 
-from ihmm import _pictures
-from ihmm._pictures import LABEL, LEAST_LABELLED
-from ihmm._plot_data import PALETTE, alphabet, colours
 from ihmm._typing import FloatArray
+from ihmm.figures import pictures as _pictures
+from ihmm.figures.pictures import LABEL, LEAST_LABELLED
+from ihmm.figures.plot_data import PALETTE, alphabet, colours
 from ihmm.posterior import Posterior
 from ihmm.report._bokeh import (
     MAX_LABEL,

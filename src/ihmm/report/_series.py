@@ -25,9 +25,9 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from ihmm._pictures import idealised
-from ihmm._plot_data import COLUMNS, LANE, PALE, WRITTEN, alphabet, colours, letters
 from ihmm._typing import FloatArray
+from ihmm.figures.pictures import idealised
+from ihmm.figures.plot_data import COLUMNS, LANE, PALE, WRITTEN, alphabet, colours, letters
 from ihmm.posterior import Posterior
 from ihmm.report._bokeh import add_hover, empty_figure, set_axis_labels
 from ihmm.report._downsampling import block_means, downsample, encode, gaps, increments

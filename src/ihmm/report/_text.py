@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ihmm._numbers import three_digits
-from ihmm._plot_data import colours, column_names, letters
 from ihmm._typing import FloatArray
+from ihmm.figures.plot_data import colours, column_names, letters
 from ihmm.posterior import Posterior
-from ihmm.summaries import QUANTILES
+from ihmm.summaries.summary import QUANTILES
 
 MARKS = ("●", "■", "▲", "◆", "▼", "⬢", "★")  # by state, beside its colour; the same as in the figure of the series
 

@@ -4,8 +4,8 @@ import numpy as np
 from bokeh.models import BasicTickFormatter, Range1d
 from bokeh.palettes import viridis
 
-from ihmm._plot_data import NAMES, PALE, sweeps
 from ihmm._typing import FloatArray, IntArray
+from ihmm.figures.plot_data import NAMES, PALE, sweeps
 from ihmm.posterior import Posterior
 from ihmm.report._bokeh import FigureItem, add_legend, empty_figure, figure_item, set_axis_labels, set_integer_ticks
 

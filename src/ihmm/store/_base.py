@@ -5,11 +5,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from ihmm._typing import Array, IntArray
 from ihmm.data import Data
-from ihmm.draw_storage import PackedDraws, StoredDraws
 from ihmm.gibbs import SweepInfo
 from ihmm.model import Draw, Model
 from ihmm.moves import Move
 from ihmm.samplers import Sampler
+from ihmm.store.draw_storage import PackedDraws, StoredDraws
 
 Phase = Literal["kept", "warmup"]
 PHASES: tuple[Phase, ...] = "kept", "warmup"

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from ihmm._typing import Array, IntArray, Phi
-from ihmm.clock import Clock
 from ihmm.data import Data
-from ihmm.draw_storage import PackedDraws
 from ihmm.durations import Omega
 from ihmm.emissions._parameters import fields as phi_fields
 from ihmm.emissions._parameters import rebuild
 from ihmm.model import Draw, Hyper, Model, Transitions
+from ihmm.series.clock import Clock
 from ihmm.store._base import PHASES, Checkpoint, Chunk, Phase
 from ihmm.store.archive import DamagedError, from_bytes, read_archive, stored_digest, to_bytes, write_archive
+from ihmm.store.draw_storage import PackedDraws
 from ihmm.store.range_checks import check_checkpoint, check_data, check_draws, check_durations
 from ihmm.trajectory import Trajectory
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ihmm.draw_storage import DrawBuffer, StoredDraws, collect
 from ihmm.model import Model
 from ihmm.store._base import PHASES, Chunk, Phase, RunContents
 from ihmm.store.archive import DamagedError
 from ihmm.store.chunk_files import read_chunks, read_data
+from ihmm.store.draw_storage import DrawBuffer, StoredDraws, collect
 from ihmm.store.run_json import read_run_json, settings_of
 
 

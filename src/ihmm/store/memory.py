@@ -6,10 +6,10 @@ import numpy as np
 
 from ihmm._typing import IntArray
 from ihmm.data import Data
-from ihmm.draw_storage import DrawBuffer, collect
 from ihmm.gibbs import SweepInfo
 from ihmm.model import Draw
 from ihmm.store._base import PHASES, Checkpoint, Chunk, Phase, RunContents, RunSettings, SweepRange
+from ihmm.store.draw_storage import DrawBuffer, collect
 
 
 class MemoryBackend:

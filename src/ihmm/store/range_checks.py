@@ -5,12 +5,12 @@ from typing import Any, cast
 import numpy as np
 
 from ihmm._typing import Array, Phi
-from ihmm.draw_storage import HYPER, PackedDraws
 from ihmm.durations import Omega
 from ihmm.emissions import Emission
 from ihmm.emissions._mixture_parameters import MixturePhi
 from ihmm.emissions._parameters import fields
 from ihmm.store._base import Checkpoint
+from ihmm.store.draw_storage import HYPER, PackedDraws
 
 
 def check_data(y: Array, offsets: Array, missing: Array | None, init: Array | None, emission: Emission) -> None:

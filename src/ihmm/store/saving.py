@@ -6,10 +6,10 @@ import uuid
 from pathlib import Path
 
 from ihmm._typing import Array
-from ihmm.draw_storage import PackedDraws, StoredDraws
 from ihmm.store._base import Chunk, Phase, RunContents
 from ihmm.store.archive import hidden_sibling
 from ihmm.store.chunk_files import DATA, write_chunk, write_data
+from ihmm.store.draw_storage import PackedDraws, StoredDraws
 from ihmm.store.locking import LOCK
 from ihmm.store.run_json import RUN_JSON, read_run_json, write_run_json
 

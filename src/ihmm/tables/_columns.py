@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ihmm._typing import Array
-from ihmm.arrays import as_array
+from ihmm.series.arrays import as_array
+from ihmm.series.texts import (
+    AmbiguousError,
+    NotANumberError,
+    is_number,
+    is_number_with_comma,
+    parse_numbers,
+    parse_times,
+)
 from ihmm.tables._source import Source, TableError, joined
-from ihmm.texts import AmbiguousError, NotANumberError, is_number, is_number_with_comma, parse_numbers, parse_times
 
 if TYPE_CHECKING:
     import pandas

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ihmm._typing import Array, IntArray
-from ihmm.clock import Clock, recorded_clock
-from ihmm.sequences import Sequences
+from ihmm.series.clock import Clock, recorded_clock
+from ihmm.series.sequences import Sequences
 from ihmm.tables._columns import choose_columns, numeric_values
 from ihmm.tables._formats import open_file
 from ihmm.tables._source import AS_FOUND, Layout, Source, TableError, joined

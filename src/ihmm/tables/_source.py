@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ihmm.texts import MISSING
+from ihmm.series.texts import MISSING
 
 if TYPE_CHECKING:
     import pandas

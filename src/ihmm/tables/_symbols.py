@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ihmm._typing import Array
+from ihmm.series.texts import is_number_with_comma
 from ihmm.tables._columns import is_numeric, text_values
 from ihmm.tables._source import Source, TableError, joined
-from ihmm.texts import is_number_with_comma
 
 MAX_SYMBOLS = 50  # text with more distinct values is not taken for symbols unless the emission is categorical
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ihmm.series.texts import MISSING, is_number, is_number_with_comma
 from ihmm.tables._source import Layout, Source, TableError, is_comment, joined, text_rows
-from ihmm.texts import MISSING, is_number, is_number_with_comma
 
 if TYPE_CHECKING:
     import pandas

@@ -3,10 +3,10 @@
 import numpy as np
 
 from ihmm._typing import Array
-from ihmm.clock import SECONDS, is_regular, unit_in
+from ihmm.series.clock import SECONDS, is_regular, unit_in
+from ihmm.series.texts import AmbiguousError, is_number_with_comma, parse_times
 from ihmm.tables._columns import is_numeric, numeric_values, text_values
 from ihmm.tables._source import Source, TableError
-from ihmm.texts import AmbiguousError, is_number_with_comma, parse_times
 
 SHORTEST = 10  # rows that a clock needs to be recognised
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ihmm._waiting import is_watched
-from ihmm.compiling import Kernels, kernels_of
 from ihmm.kernels.compilation import Compilation, is_cold, where_kept
-from ihmm.one_chain import RunningChain
+from ihmm.running.compiling import Kernels, kernels_of
+from ihmm.running.one_chain import RunningChain
 
 COMPILING = "Compiling for this machine, once: {task.completed} of {task.total}"
 compilation = Compilation(())  # of this process

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.labels import one_to_one
+from ihmm.summaries.labels import one_to_one
 
 MAX_STEPS = 20_000  # time steps compared
 MAX_PATHS = 12  # draws of each chain that are compared

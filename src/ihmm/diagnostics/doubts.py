@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
-from ihmm.diagnostics import Criticism
-from ihmm.levels import Levels
+from ihmm.diagnostics.check import Criticism
+from ihmm.diagnostics.rivals import Rival, rival_of_levels, rival_of_one_level
 from ihmm.model import Model
 from ihmm.priors import FinitePrior
-from ihmm.rivals import Rival, rival_of_levels, rival_of_one_level
+from ihmm.summaries.levels import Levels
 
 MEASURED = ("NoisyLevels", "Normal", "NormalMean", "StudentT")  # families whose levels may be noise
 

@@ -9,15 +9,15 @@ import numpy as np
 from ihmm import _html
 from ihmm._numbers import three_digits
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.clock import Clock
 from ihmm.durations import Duration, Omega
 from ihmm.emissions._angles import angle_fields, unwrap
 from ihmm.emissions._parameters import fields, join, rebuild, take
 from ihmm.emissions._protocol import Emission, provides
-from ihmm.labels import Match as Match
-from ihmm.labels import align_labels, count_labels, evenly_spaced, match_all, segmentation
-from ihmm.labels import match as match
 from ihmm.model import Draw
+from ihmm.series.clock import Clock
+from ihmm.summaries.labels import Match as Match
+from ihmm.summaries.labels import align_labels, count_labels, evenly_spaced, match_all, segmentation
+from ihmm.summaries.labels import match as match
 from ihmm.trajectory import runs
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
 from ihmm.data import Data
-from ihmm.diagnostics import Criticism
-from ihmm.doubts import check_overlap, check_rival
-from ihmm.levels import Levels
+from ihmm.diagnostics.check import Criticism
+from ihmm.diagnostics.doubts import check_overlap, check_rival
+from ihmm.diagnostics.residuals import residuals
 from ihmm.model import Draw, Model
 from ihmm.priors import FinitePrior
-from ihmm.residuals import residuals
-from ihmm.summaries import dwell_times
+from ihmm.summaries.levels import Levels
+from ihmm.summaries.summary import dwell_times
 
 MIN_Z = 5.0  # standard errors by which a statistic must differ from its value under the model
 CORRELATION, GROSS_CORRELATION = 0.1, 0.2  # of successive residuals within a visit

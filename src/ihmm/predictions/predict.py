@@ -27,11 +27,11 @@ from ihmm.kernels.forward_backward import filter_forward, most_probable_path, sm
 from ihmm.kernels.long_durations import filter_long, smooth_long
 from ihmm.kernels.segment_chain import SegmentChain, decode_segments, filter_segments, smooth_segments, walk_segments
 from ihmm.model import Draw, Model
+from ihmm.predictions.segment_chain import build_chain, build_laws, log_densities_of_nodes, node_of
+from ihmm.predictions.side_by_side import MIN_TOTAL, Underflow
 from ihmm.priors import FinitePrior
 from ihmm.samplers._base import sequence_starts
 from ihmm.samplers._densities import densities
-from ihmm.segment_chain import build_chain, build_laws, log_densities_of_nodes, node_of
-from ihmm.side_by_side import MIN_TOTAL, Underflow
 from ihmm.sticks import extend_omega, extend_phi, open_below
 from ihmm.trajectory import runs
 

@@ -9,8 +9,8 @@ import numpy as np
 from ihmm import _checks
 from ihmm._typing import IntArray
 from ihmm.emissions._parameters import take
-from ihmm.labels import Match
-from ihmm.summaries import Summary
+from ihmm.summaries.labels import Match
+from ihmm.summaries.summary import Summary
 
 ORDERS = ("use", "mean")
 CENTERS = ("mean", "rate", "location")  # parameters that say where a state lies

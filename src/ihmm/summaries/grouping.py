@@ -6,9 +6,9 @@ from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.emissions._parameters import fields
 from ihmm.model import Draw, Model
-from ihmm.overlap import densities_at_own_points, group, least_overlaps
-from ihmm.state_order import CENTERS
-from ihmm.summaries import dwell_times
+from ihmm.summaries.overlap import densities_at_own_points, group, least_overlaps
+from ihmm.summaries.state_order import CENTERS
+from ihmm.summaries.summary import dwell_times
 
 MIN_SHARE, MIN_STEPS, BRIEF_VISIT = 0.01, 20, 2  # see `absorb_brief`
 LASTING_STEPS, LASTING_VISIT = 8, 5

@@ -9,8 +9,8 @@ from ihmm._typing import IntArray
 from ihmm.data import Data
 from ihmm.model import Model
 from ihmm.moves import Move
+from ihmm.running.start import InitialStates
 from ihmm.samplers import ParticleGibbs, Sampler
-from ihmm.start import InitialStates
 from ihmm.sticks import total_states
 from ihmm.workers import Workers
 

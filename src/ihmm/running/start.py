@@ -12,7 +12,7 @@ from ihmm.moves import GreedySplitMerge, SplitMerge
 from ihmm.pilot._fit import Series
 from ihmm.pilot._search import clusters
 from ihmm.samplers import ParticleGibbs, StateUpdate
-from ihmm.sequences import Sequences
+from ihmm.series.sequences import Sequences
 from ihmm.sticks import total_states
 from ihmm.trajectory import runs
 

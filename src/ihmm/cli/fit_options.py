@@ -12,7 +12,7 @@ import numpy as np
 
 import ihmm
 from ihmm import _checks, tables
-from ihmm.clock import Clock, make_clock
+from ihmm.series.clock import Clock, make_clock
 from ihmm.store.archive import write_atomically
 
 if TYPE_CHECKING:

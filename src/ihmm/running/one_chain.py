@@ -13,7 +13,7 @@ import numpy as np
 from ihmm.data import Data
 from ihmm.gibbs import SweepInfo, sweep
 from ihmm.model import Draw
-from ihmm.start import InitialStates, first_draw
+from ihmm.running.start import InitialStates, first_draw
 from ihmm.store import ChainWriter, Checkpoint, Chunk, MemoryWriter, RunSettings
 
 TASK_SECONDS = 2.0  # duration of the tasks submitted to an executor

@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm import summaries
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.emissions import DPMixture, Emission, Normal
 from ihmm.emissions._parameters import fields, rebuild, take
 from ihmm.emissions._protocol import has_past, provides
 from ihmm.emissions.normal import NormalPhi
-from ihmm.labels import evenly_spaced
 from ihmm.model import Draw
 from ihmm.posterior import Posterior
+from ihmm.summaries import summary as summaries
+from ihmm.summaries.labels import evenly_spaced
 
 # The colour-blind-safe palette of Okabe and Ito, without black
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442")

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
-from ihmm import _html, convergence
+from ihmm import _html
 from ihmm._typing import Array, FloatArray
-from ihmm.agreement import Agreement, describe
-from ihmm.remedies import Remedy, RunFacts, remedy
+from ihmm.diagnostics import convergence
+from ihmm.diagnostics.agreement import Agreement, describe
+from ihmm.diagnostics.remedies import Remedy, RunFacts, remedy
 
 if TYPE_CHECKING:
     import pandas

@@ -9,12 +9,12 @@ from threading import Event, Lock
 
 import numpy as np
 
-from ihmm.compiling import Rehearsal, second_compiler
 from ihmm.data import Data
-from ihmm.one_chain import ChainTask, ExecutorChain, LocalChain, RunningChain
 from ihmm.posterior import Posterior
-from ihmm.progress import Progress, progress_bars
-from ihmm.start import start_of_chain, streams
+from ihmm.running.compiling import Rehearsal, second_compiler
+from ihmm.running.one_chain import ChainTask, ExecutorChain, LocalChain, RunningChain
+from ihmm.running.progress import Progress, progress_bars
+from ihmm.running.start import start_of_chain, streams
 from ihmm.store import Backend, SweepRange
 from ihmm.workers import Threads, Workers
 

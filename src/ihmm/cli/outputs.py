@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ihmm import provenance
 from ihmm._typing import Array, ArrayLike, IntArray
-from ihmm.clock import Clock
-from ihmm.diagnostics import Check
+from ihmm.cli import provenance
+from ihmm.diagnostics.check import Check
 from ihmm.posterior import Posterior
+from ihmm.series.clock import Clock
 from ihmm.store.archive import write_atomically
 from ihmm.tables import Table
 

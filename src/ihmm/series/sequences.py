@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ihmm._typing import Array, BoolArray, IntArray
-from ihmm.arrays import as_array
-from ihmm.clock import Clock, index_clock
-from ihmm.symbols import encode
-from ihmm.time_columns import take_dates
+from ihmm.series.arrays import as_array
+from ihmm.series.clock import Clock, index_clock
+from ihmm.series.symbols import encode
+from ihmm.series.time_columns import take_dates
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,9 @@ from ihmm.emissions._parameters import join, size, take
 from ihmm.emissions._protocol import has_past
 from ihmm.kernels.side_by_side import LaneMemory, add_filtered_lanes
 from ihmm.model import Model
-from ihmm.predict import UNSEEN, FiniteHMM, LabelledDraw, finite_hmm, run_filter, run_smoother, shared_out
-from ihmm.samplers._base import sequence_starts
-from ihmm.segment_chain import build_chain
-from ihmm.side_by_side import (
+from ihmm.predictions.predict import UNSEEN, FiniteHMM, LabelledDraw, finite_hmm, run_filter, run_smoother, shared_out
+from ihmm.predictions.segment_chain import build_chain
+from ihmm.predictions.side_by_side import (
     Lanes,
     Underflow,
     add_filtered,
@@ -34,6 +33,7 @@ from ihmm.side_by_side import (
     with_durations,
     without_durations,
 )
+from ihmm.samplers._base import sequence_starts
 
 DRAWS_PER_PART = 64  # of a thread
 MIN_PARTS = 4  # by which the error is estimated

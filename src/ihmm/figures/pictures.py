@@ -4,12 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm import _checks, predict
-from ihmm._plot_data import alphabet, colours
+from ihmm import _checks
 from ihmm._typing import FloatArray, IntArray
-from ihmm.labels import evenly_spaced
+from ihmm.figures.plot_data import alphabet, colours
 from ihmm.posterior import Posterior
-from ihmm.summaries import dwell_times
+from ihmm.predictions import predict
+from ihmm.summaries.labels import evenly_spaced
+from ihmm.summaries.summary import dwell_times
 
 JUMP_DRAWS = 40  # draws whose jumps are pooled
 REPLICATES = 60  # simulated series

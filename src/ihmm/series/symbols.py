@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from ihmm._typing import Array
-from ihmm.arrays import is_missing
-from ihmm.texts import MISSING, NotANumberError, is_number_with_comma, parse_numbers
+from ihmm.series.arrays import is_missing
+from ihmm.series.texts import MISSING, NotANumberError, is_number_with_comma, parse_numbers
 
 
 def encode(parts: Sequence[Any], symbols: Sequence[str] | None = None) -> tuple[Sequence[Any], tuple[str, ...] | None]:

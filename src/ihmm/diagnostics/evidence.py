@@ -5,16 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm import agreement, averages, predict
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.criticism import criticise, is_number_given
 from ihmm.data import Data
-from ihmm.diagnostics import DETAILS, Evidence
-from ihmm.labels import evenly_spaced
-from ihmm.levels import Levels
+from ihmm.diagnostics import agreement
+from ihmm.diagnostics.check import DETAILS, Evidence
+from ihmm.diagnostics.criticism import criticise, is_number_given
+from ihmm.diagnostics.remedies import RunFacts
 from ihmm.model import Draw, Model
-from ihmm.remedies import RunFacts
-from ihmm.state_order import CENTERS
+from ihmm.predictions import averages, predict
+from ihmm.summaries.labels import evenly_spaced
+from ihmm.summaries.levels import Levels
+from ihmm.summaries.state_order import CENTERS
 
 LIKELIHOOD_DRAWS, LIKELIHOOD_STEPS = 24, 4_000_000  # draws of each chain with log p(y | θ), and steps of all of them
 MIN_LIKELIHOOD_DRAWS = 8

@@ -11,11 +11,11 @@ from ihmm import _html
 from ihmm._numbers import three_digits
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
-from ihmm.grouping import absorb_brief, center_of_states, draw_levels, shortest_visit
-from ihmm.labels import evenly_spaced
 from ihmm.model import Draw, Model
-from ihmm.state_order import CENTERS
-from ihmm.summaries import Summary, dwell_times
+from ihmm.summaries.grouping import absorb_brief, center_of_states, draw_levels, shortest_visit
+from ihmm.summaries.labels import evenly_spaced
+from ihmm.summaries.state_order import CENTERS
+from ihmm.summaries.summary import Summary, dwell_times
 
 if TYPE_CHECKING:
     import pandas

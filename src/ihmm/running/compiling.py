@@ -37,8 +37,8 @@ from ihmm.kernels import (
 from ihmm.kernels.compilation import is_cold
 from ihmm.model import Model
 from ihmm.moves import GreedySplitMerge, Move, PairGibbs, SplitMerge
+from ihmm.running.start import first_draw
 from ihmm.samplers import Beam, ParticleGibbs, Sampler, StateUpdate
-from ihmm.start import first_draw
 
 WORTH_A_PROCESS = 8  # kernels to compile; a process takes a second to start
 REHEARSAL_STEPS = 60
@@ -178,7 +178,7 @@ def _start(task: Rehearsal) -> "subprocess.Popen[bytes]":
 SECOND_PROCESS = """
 from ihmm.kernels._recording import record, recorded
 record()
-import ihmm.compiling as compiling
+import ihmm.running.compiling as compiling
 compiling.main(recorded)
 """
 

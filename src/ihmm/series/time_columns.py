@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ihmm._typing import Array
-from ihmm.clock import SECONDS, Clock, is_regular, recorded_clock, unit_in
+from ihmm.series.clock import SECONDS, Clock, is_regular, recorded_clock, unit_in
 
 SHORTEST = 10  # steps that a clock needs to be recognised
 

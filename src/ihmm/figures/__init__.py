@@ -1,0 +1,1 @@
+"""The numbers that plots and reports draw."""

@@ -1,0 +1,1 @@
+"""Predictions from draws: likelihoods, state probabilities, forecasts and imputation."""

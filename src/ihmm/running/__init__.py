@@ -1,0 +1,1 @@
+"""How chains are run: arguments, starts, threads, interruption, progress and compilation."""

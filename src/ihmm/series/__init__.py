@@ -1,0 +1,1 @@
+"""Raw series to validated arrays: numbers, symbols, texts, and their time axis."""

@@ -1,0 +1,1 @@
+"""What the draws say of the states: matching across draws, summaries, levels."""
