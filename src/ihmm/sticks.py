@@ -47,13 +47,22 @@ def start_sticks(draw: Draw, prior: Prior, key: np.uint64) -> Sticks:
     """θ as drawn in the last sweep, with spare capacity."""
     transitions, hyper = draw.transitions, draw.hyper
     n_states = len(transitions.rows)
-    states, rows, columns = room_for(n_states), n_states + SPARE, n_states + SPARE
-    sticks = Sticks(
-        key=key,
-        n_total=total_states(prior),
-        gamma=hyper.gamma,
-        alpha=hyper.alpha,
-        kappa=hyper.kappa,
+    room = room_for(n_states), n_states + SPARE, n_states + SPARE
+    sticks = empty_sticks(key, total_states(prior), hyper.gamma, hyper.alpha, hyper.kappa, *room)
+    kernels.start(sticks, transitions.beta, transitions.initial, transitions.rows)
+    return sticks
+
+
+def empty_sticks(
+    key: np.uint64, n_total: int, gamma: float, alpha: float, kappa: float, states: int, rows: int, columns: int
+) -> Sticks:
+    """θ with room for so many states, rows and columns, none of which is instantiated."""
+    return Sticks(
+        key,
+        n_total,
+        gamma,
+        alpha,
+        kappa,
         size=np.zeros(3, np.int64),
         beta=np.empty(states),
         left=np.empty(states),
@@ -67,8 +76,6 @@ def start_sticks(draw: Draw, prior: Prior, key: np.uint64) -> Sticks:
         reach=np.empty((rows, columns)),
         streams=np.empty((rows, 4), np.uint64),
     )
-    kernels.start(sticks, transitions.beta, transitions.initial, transitions.rows)
-    return sticks
 
 
 def total_states(prior: Prior) -> int:
@@ -104,21 +111,8 @@ def resize(sticks: Sticks, used_columns: int, states: int, rows: int, columns: i
             f"({sticks.size[0]} so far); use a smaller gamma, or a GammaPrior with a larger rate"
         )
     used_states, used_rows, _ = sticks.size.tolist()
-    larger = Sticks(
-        *sticks[:5],
-        size=sticks.size.copy(),
-        beta=np.empty(states),
-        left=np.empty(states),
-        stick=sticks.stick.copy(),
-        row_of=np.empty(states, np.int64),
-        rows=np.empty((rows, columns)),
-        known=np.empty(rows, np.int64),
-        own=np.empty(rows, np.int64),
-        rest=np.empty(rows),
-        tail=np.empty(rows),
-        reach=np.empty((rows, columns)),
-        streams=np.empty((rows, 4), np.uint64),
-    )
+    larger = empty_sticks(*sticks[:5], states, rows, columns)
+    larger.size[:], larger.stick[:] = sticks.size, sticks.stick
     for name in ("beta", "left", "row_of"):
         getattr(larger, name)[:used_states] = getattr(sticks, name)[:used_states]
     for name in ("known", "own", "rest", "tail", "streams"):
