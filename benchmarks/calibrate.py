@@ -39,7 +39,8 @@ from ihmm.data import Data
 from ihmm.durations import Geometric, NegativeBinomial, Poisson
 from ihmm.emissions._parameters import fields
 from ihmm.model import Draw, Model
-from ihmm.predictions.predict import LabelledDraw, forecast
+from ihmm.predictions.forecasts import forecast
+from ihmm.predictions.predict import LabelledDraw
 from ihmm.trajectory import Trajectory
 
 ROOT = Path(__file__).parents[1]

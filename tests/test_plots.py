@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import ihmm
 from ihmm import plots
 from ihmm.plots._series import BINS
-from ihmm.predictions.predict import Forecast
+from ihmm.predictions.forecasts import Forecast
 from ihmm.report._text import states
 from ihmm.samplers import ParticleGibbs
 

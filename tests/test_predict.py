@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 import ihmm
 from ihmm.emissions.normal_mean import NormalMeanPhi
-from ihmm.predictions import averages, predict
+from ihmm.predictions import averages, forecasts, predict
 
 
 def fit(model, y, **settings):
@@ -184,7 +184,7 @@ def test_one_step_ahead_follows_the_rows_and_the_emission(finite):
     hmm = predict.finite_hmm(finite.model, item)
     last = item.draw.states[-1]
     items = [item._replace(seed=(1, i)) for i in range(4000)]
-    (future,) = predict.forecast(finite.model, finite.data, items, 3, None)
+    (future,) = forecasts.forecast(finite.model, finite.data, items, 3, None)
     for steps in (1, 3):
         expected = np.linalg.matrix_power(hmm.rows, steps)[last]
         for label in range(3):

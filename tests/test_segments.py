@@ -10,7 +10,7 @@ import ihmm
 from ihmm.durations import Geometric, NegativeBinomial, Poisson
 from ihmm.kernels.segment_chain import advance, smooth_segments
 from ihmm.model import Draw, Hyper, Transitions
-from ihmm.predictions import averages, predict
+from ihmm.predictions import averages, forecasts, predict
 from ihmm.samplers._base import sequence_starts
 from ihmm.trajectory import Trajectory, runs
 
@@ -164,13 +164,13 @@ def test_a_forecast_has_the_state_probabilities_of_the_steps_to_come(case, left_
     np.testing.assert_allclose(exact_forecast(model, known, hmm, steps), expected, atol=1e-9)
 
     items = [predict.LabelledDraw(draw, np.arange(2), [i]) for i in range(400)]
-    found = predict.forecast(model, known, items, steps, known)[0].state_probabilities(2)
+    found = forecasts.forecast(model, known, items, steps, known)[0].state_probabilities(2)
     exact = np.mean([exact_forecast(model, known, predict.finite_hmm(model, item), steps) for item in items], axis=0)
     assert np.abs(found - exact).max() < 5 * 0.5 / np.sqrt(len(items))
 
 
 def exact_forecast(model, data, hmm, steps):
-    """(steps, states): what `predict.forecast` simulates."""
+    """(steps, states): what `forecasts.forecast` simulates."""
     chain, _, _, (mass,) = predict.run_segment_filter(model, data, hmm, ahead=steps)
     out = []
     for _ in range(steps):
@@ -192,7 +192,7 @@ def test_a_forecast_knows_how_long_the_present_state_has_lasted():
         draw = draw._replace(phi=type(draw.phi)(np.array([-1.5, 1.5])), durations=model.duration.sample_prior(rng, 2))
         items = [predict.LabelledDraw(draw, np.arange(2), [i]) for i in range(100)]
         for given in (None, data):
-            forecast = predict.forecast(model, data, items, 5, given)[0]
+            forecast = forecasts.forecast(model, data, items, 5, given)[0]
             ends[age, given is None] = np.mean(forecast.states[:, 3] != 1)
     assert ends[2, True] < 0.1 > ends[2, False]
     assert ends[11, True] > 0.5 < ends[11, False]

@@ -10,7 +10,7 @@ from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._parameters import fields, take
 from ihmm.emissions._protocol import Emission, provides, sample_new
 from ihmm.model import Draw
-from ihmm.predictions import averages, predict
+from ihmm.predictions import averages, forecasts, predict
 from ihmm.predictions.side_by_side import Underflow
 from ihmm.store.draw_storage import HYPER
 from ihmm.summaries.labels import Match, evenly_spaced
@@ -51,7 +51,7 @@ def groups(
         found["log_likelihood"] = _log_likelihood(posterior, time)
     if posterior_predictive:
         chosen, items = some_draws(posterior, posterior.data.y.size)
-        y, _ = predict.replicate(posterior.model, posterior.data, items)
+        y, _ = forecasts.replicate(posterior.model, posterior.data, items)
         replicated = y.reshape(len(posterior.draws), -1, *y.shape[1:])
         coordinates = {**_sample(posterior, chosen), **time, **columns}
         found["posterior_predictive"] = Group({"y": ((*SAMPLE, "time", *axes), replicated)}, coordinates)

@@ -14,7 +14,8 @@ from ihmm.choice import choose_model
 from ihmm.durations import Duration
 from ihmm.emissions import Emission, NoisyLevels
 from ihmm.posterior import Posterior
-from ihmm.predictions.predict import FiniteHMM, Forecast, LabelledDraw, finite_hmm, most_probable_states, simulate_anew
+from ihmm.predictions.forecasts import Forecast, simulate_anew
+from ihmm.predictions.predict import FiniteHMM, LabelledDraw, finite_hmm, most_probable_states
 from ihmm.running.start import dispersed
 from ihmm.samplers import Sampler
 from ihmm.series.arrays import as_array

@@ -19,7 +19,7 @@ from ihmm.diagnostics import check as diagnostics
 from ihmm.diagnostics.evidence import collect
 from ihmm.diagnostics.remedies import RunFacts
 from ihmm.model import Draw, Model
-from ihmm.predictions import averages, predict
+from ihmm.predictions import averages, forecasts, predict
 from ihmm.samplers import Sampler
 from ihmm.series.clock import Clock
 from ihmm.store.draw_storage import Draws, PackedDraws, StoredDraws
@@ -230,16 +230,16 @@ class Posterior:
         """Most probable trajectory (Viterbi) under each draw: (all draws, total T), −1 for states not in `summary`."""
         return predict.decode(self.model, self.observe(y), self.labelled_draws)
 
-    def forecast(self, steps: int, y: Any = None) -> "predict.Forecast | list[predict.Forecast]":
+    def forecast(self, steps: int, y: Any = None) -> "forecasts.Forecast | list[forecasts.Forecast]":
         """Simulate the future of the fitted series, or of `y`, once per draw; a list for several sequences."""
         _checks.count("steps (to forecast)", steps)
         data = self.observe(y) if y is not None else None
-        futures = predict.forecast(self.model, self.data, self.labelled_draws, steps, data)
+        futures = forecasts.forecast(self.model, self.data, self.labelled_draws, steps, data)
         return futures[0] if len(futures) == 1 else futures
 
-    def impute(self) -> predict.Imputed:
+    def impute(self) -> forecasts.Imputed:
         """Draw the missing values of the fitted series, once per draw."""
-        return predict.impute(self.model, self.data, self.labelled_draws)
+        return forecasts.impute(self.model, self.data, self.labelled_draws)
 
     def _state_probabilities(self, y: Any, error: float, *, causal: bool) -> FloatArray:
         if not error >= 0:

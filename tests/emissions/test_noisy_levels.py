@@ -10,7 +10,7 @@ from ihmm.emissions._parameters import fields, join, size, take
 from ihmm.emissions.noisy_levels import NoisyLevelsPhi
 from ihmm.kernels.memory import log_density_after_change
 from ihmm.model import Draw, Hyper, Transitions
-from ihmm.predictions.predict import fill_forwards
+from ihmm.predictions.forecasts import fill_forwards
 from ihmm.trajectory import Trajectory
 from reference.verdicts import assert_follows, assert_mean
 

@@ -47,14 +47,8 @@ from ihmm.kernels import (
 from ihmm.kernels.families.dispatch import CHOICE
 from ihmm.model import Hyper, Model
 from ihmm.moves import GreedySplitMerge, PairGibbs, SplitMerge
-from ihmm.predictions.predict import (
-    LabelledDraw,
-    chain_over_ages,
-    finite_hmm,
-    most_probable_states,
-    run_segment_filter,
-    simulate_anew,
-)
+from ihmm.predictions.forecasts import simulate_anew
+from ihmm.predictions.predict import LabelledDraw, chain_over_ages, finite_hmm, most_probable_states, run_segment_filter
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.samplers import Beam, Blocked, DirectAssignment, ParticleGibbs, StateUpdate, beam
 from ihmm.samplers._base import sequence_starts

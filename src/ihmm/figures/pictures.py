@@ -8,7 +8,7 @@ from ihmm import _checks
 from ihmm._typing import FloatArray, IntArray
 from ihmm.figures.plot_data import alphabet, colours
 from ihmm.posterior import Posterior
-from ihmm.predictions import predict
+from ihmm.predictions import forecasts
 from ihmm.summaries.labels import evenly_spaced
 from ihmm.summaries.summary import dwell_times
 
@@ -194,7 +194,7 @@ def predictive(posterior: Posterior, column: int | None = None) -> Predictive:
     draws = [draw for chain in posterior.draws for draw in chain]
     most = max(min(REPLICATES, CELLS // data.y.size), FEWEST)
     chosen = evenly_spaced(len(draws), most)
-    simulated, labels = predict.replicate(posterior.model, data, [posterior.labelled_draws[d] for d in chosen])
+    simulated, labels = forecasts.replicate(posterior.model, data, [posterior.labelled_draws[d] for d in chosen])
     values = simulated.reshape(len(chosen), len(y), -1)[:, :, column or 0].astype(np.float64)
     values[:, np.isnan(y)] = np.nan
 
@@ -232,7 +232,7 @@ def _histogram(y: FloatArray, edges: FloatArray) -> FloatArray:
 def _autocorrelation(posterior: Posterior, y: FloatArray, lags: IntArray) -> FloatArray:
     """Autocorrelation within sequences; of symbols the share of pairs that are equal, of angles the mean cosine."""
     n_columns = posterior.data.y[0].size
-    circular = bool(np.any(predict.angular_columns(posterior.model.emission, n_columns)))
+    circular = bool(np.any(forecasts.angular_columns(posterior.model.emission, n_columns)))
     sequence = np.repeat(np.arange(len(posterior.lengths)), posterior.lengths)
     center, spread = np.nanmean(y), np.nanvar(y) or 1.0
     out = np.empty(len(lags))

@@ -8,7 +8,7 @@ from matplotlib.patches import Patch
 from ihmm._typing import Array, ArrayLike, FloatArray
 from ihmm.figures.plot_data import COLUMNS, GREY, PALETTE, mix
 from ihmm.plots._axes import add_legend, make_axes, split_rows, text_colour
-from ihmm.predictions.predict import Forecast
+from ihmm.predictions.forecasts import Forecast
 
 # Central intervals, widest first, and their colours
 INTERVALS = {p: mix(PALETTE[0], "#FFFFFF", share) for p, share in ((0.95, 0.85), (0.8, 0.7), (0.5, 0.5))}
