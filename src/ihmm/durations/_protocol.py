@@ -10,8 +10,6 @@ from ihmm.emissions._parameters import take
 
 REQUIRED = ("sample_prior", "log_probability", "log_survivor", "hazard", "sample", "update", "mean")
 
-POWERS, GRID = 4, 16  # points at which the survivor function is evaluated together
-
 # Parameters of the duration laws of K states: a NamedTuple of arrays, each with leading axis K.
 Omega = Any
 
@@ -120,18 +118,17 @@ def sample_residual(rng: np.random.Generator, law: Duration, least: IntArray, om
 
 
 def _sample_from(rng: np.random.Generator, log_survivor: Callable[[IntArray], FloatArray], least: IntArray) -> IntArray:
-    """D | D ≥ least. The inverse of the survivor function is found on ever finer grids."""
-    level = log_survivor(least) - rng.standard_exponential(len(least))
-    # The draw is the last d with log P(D ≥ d) > level. Few calls of the survivor function take many points each
-    powers, reached = np.empty((0, len(least)), np.int64), np.zeros(len(least), np.int64)
-    while (reached == len(powers)).any():
-        powers = least + (1 << np.arange(len(powers) + POWERS))[:, None]
-        reached = np.count_nonzero(log_survivor(powers) > level, axis=0)
-    every = np.arange(len(least))
-    low = np.where(reached > 0, powers[reached - 1, every], least)
-    high = powers[reached, every]
+    """D | D ≥ least. The inverse of the survivor function is found by doubling and bisection."""
+    low = least
+    level = log_survivor(low) - rng.standard_exponential(len(low))
+    # P(D > d) = P(D ≥ d + 1): the draw is the least d with log P(D ≥ d + 1) ≤ level
+    step = np.ones(len(low), np.int64)
+    high = low + step
+    while (short := log_survivor(high) > level).any():
+        low, step = np.where(short, high, low), 2 * step
+        high = np.where(short, high + step, high)
     while (high - low > 1).any():
-        points = low + (high - low) * np.arange(GRID + 1)[:, None] // GRID
-        last = np.count_nonzero(log_survivor(points[1:-1]) > level, axis=0)
-        low, high = points[last, every], points[last + 1, every]
+        middle = (low + high) // 2
+        beyond = log_survivor(middle) > level
+        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
     return low
