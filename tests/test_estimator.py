@@ -377,7 +377,7 @@ def test_fitting_and_predicting_import_nothing_that_is_not_needed():
 hmm.fit(X).predict(X)
 hmm.fit([X[:30], X[30:]]).score(X)
 hmm.posterior_.check()
-heavy = "sklearn", "pandas", "xarray", "arviz_stats", "matplotlib", "scipy.stats", "scipy.optimize", "rich"
+heavy = "sklearn", "pandas", "xarray", "arviz_stats", "matplotlib", "scipy.stats", "rich"
 print([name for name in heavy if name in sys.modules])
 """
     result = in_new_process(code)

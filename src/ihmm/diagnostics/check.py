@@ -323,7 +323,7 @@ def _check_rhat(
         if rhat[name] > MAX_RHAT and (name in apart or rhat[name] > MAX_NOISY_RHAT or n_chains == 1)
     }
     if not used:
-        return Finding(True, f"{compared} agree on the levels: whatever else varies is too small to matter.")
+        return Finding(True, f"{compared} agree on the levels: means, shares and changes vary by too little to matter.")
     if not high:
         top = max(rhat[name] for name in used)
         return Finding(True, f"{compared} agree on the levels: R-hat is at most {max(top, 1.0):.3f}.")
@@ -350,7 +350,7 @@ def _check_drift(quantities: Mapping[str, FloatArray], small_gain: float) -> Fin
 
 def _check_ess(smallest: dict[str, float]) -> Finding:
     if not smallest:
-        return Finding(True, "All draws have practically the same levels, so there are enough of them.")
+        return Finding(True, "All draws have practically the same levels, so more of them would not change the answer.")
     name = min(smallest, key=lambda name: smallest[name])
     size = smallest[name]
     if size >= MIN_ESS:
