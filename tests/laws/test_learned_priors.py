@@ -23,10 +23,11 @@ SAMPLERS = {
 }
 
 
-@pytest.mark.parametrize("series", SERIES)
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize(
+    ("name", "series"), [("particle Gibbs", "complete"), ("direct assignment", "gap"), ("moves", "gap")]
+)
 def test_partitions_are_visited_as_often_as_the_exact_posterior_says(name, series):
-    result = visits(ihmm.Categorical(3, PRIOR), name, series)
+    result = visits(ihmm.Categorical(3, PRIOR, base=(3, 2, 1)), name, series)
     assert result.p_value > ALARM, result
 
 
@@ -36,11 +37,11 @@ def visits(emission, name, series):
     return partition_test(model, [np.array(SERIES[series])], sampler, moves=moves, sweeps=4000, seed=3)
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", ["direct assignment", "moves"])
 def test_the_joint_law_is_left_alone(name):
     sampler, moves = SAMPLERS[name]
     missing = np.array([0, 0, 1, 0, 0, 0, 1], bool)
-    model = ihmm.Model(ihmm.Categorical(3, ihmm.GammaPrior(1.5, 2.0)), PRIORS["sticky-free"])
+    model = ihmm.Model(ihmm.Categorical(3, ihmm.GammaPrior(1.5, 2.0), base=(3, 2, 1)), PRIORS["sticky-free"])
     result = geweke(model, [4, 3], sampler, moves=moves, sweeps=3000, seed=7, missing=missing)
     assert result.p_value > ALARM, result
 
@@ -57,8 +58,10 @@ class Doubled(ihmm.Categorical):
     """Broken on purpose: the concentration is resampled as if every symbol had been observed twice."""
 
     def _draw(self, concentration, rng, statistics):
-        concentration = resample_concentration(rng, self.concentration, concentration, 2 * statistics.number)
-        return self._pack(dirichlet(rng, concentration + statistics.number), concentration)
+        concentration = resample_concentration(
+            rng, self.concentration, self._weights, concentration, 2 * statistics.number
+        )
+        return self._pack(dirichlet(rng, concentration * self._weights + statistics.number), concentration)
 
 
 class Forgetful(ihmm.Categorical):

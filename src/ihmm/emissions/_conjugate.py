@@ -13,7 +13,17 @@ from ihmm.kernels.families import CompiledFamily
 
 # Methods that define the law of an emission. If a subclass overrides one of them, what its parent class says about
 # conjugacy no longer holds.
-LAW = ("log_density", "log_density_at", "log_marginal", "sample_prior", "log_prior", "resample", "update", "with_past", "sample_new")
+LAW = (
+    "log_density",
+    "log_density_at",
+    "log_marginal",
+    "sample_prior",
+    "log_prior",
+    "resample",
+    "update",
+    "with_past",
+    "sample_new",
+)
 
 Summed = TypeVar("Summed", bound=tuple[Any, ...])
 

@@ -1,7 +1,7 @@
 """Symbols 0 … n_symbols − 1 with a Dirichlet prior on each state's probabilities (T15 §2.2, "multinomial")."""
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from math import lgamma
 from typing import NamedTuple
 
@@ -32,25 +32,38 @@ class CategoricalStatistics(NamedTuple):
 
 @dataclass(frozen=True)
 class Categorical(ConjugateEmission):
-    """One symbol per time step; the probabilities of each state are Dirichlet(concentration, …, concentration).
+    """One symbol per time step; the probabilities of each state are Dirichlet(c·n·b_1, …, c·n·b_n), n symbols in all.
 
     Parameters
     ----------
     n_symbols
         Symbols are 0, 1, …, n_symbols − 1.
     concentration
-        Small values let a state emit few of the symbols; with 1, all probabilities are equally likely beforehand. A
-        number fixes it, a `GammaPrior` lets it be resampled: one concentration for all states, learned from them.
+        c: small values let a state emit few of the symbols; with 1, and all symbols expected equally often, all
+        probabilities are equally likely beforehand. A number fixes it, a `GammaPrior` lets it be resampled: one
+        concentration for all states, learned from them.
+    base
+        b: how often each symbol is expected, on average over states; in proportion to these numbers. Equally often if
+        None.
     """
 
     n_symbols: int
     concentration: float | GammaPrior = 1.0
+    base: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         _checks.count("Categorical n_symbols", self.n_symbols, least=1, most=_checks.MAX_SIZE)
         if not isinstance(self.concentration, GammaPrior):
             name = "Categorical concentration (a number fixes it, a GammaPrior lets it be resampled)"
             _checks.positive(name, self.concentration)
+        if self.base is not None:
+            object.__setattr__(self, "base", tuple(map(float, self.base)))
+            if len(self.base) != self.n_symbols:
+                raise ValueError(
+                    f"Categorical base needs a number for each of {self.n_symbols} symbols, got {self.base}"
+                )
+            for value in self.base:
+                _checks.positive("Categorical base", value)
 
     def validate(self, y: Array) -> IntArray:
         if y.ndim != 1:
@@ -71,7 +84,7 @@ class Categorical(ConjugateEmission):
         return np.asarray(np.log(phi.probs)[states, y])
 
     def log_marginal(self, y: IntArray) -> FloatArray:
-        return np.full(len(y), -np.log(self.n_symbols))
+        return np.asarray(np.log(self._weights / self.n_symbols)[y])
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> CategoricalPhi:
         return self._sample_states(rng, n, self._sample_concentration(rng))
@@ -91,8 +104,9 @@ class Categorical(ConjugateEmission):
         """Densities of the probabilities; that of a concentration that is inferred is in the first entry, so that the
         sum has it once."""
         concentration = self._current(phi)
-        constant = lgamma(self.n_symbols * concentration) - self.n_symbols * lgamma(concentration)
-        out = np.asarray(constant + (concentration - 1) * np.log(phi.probs).sum(axis=1))
+        each = concentration * self._weights
+        constant = lgamma(each.sum()) - gammaln(each).sum()
+        out = np.asarray(constant + np.log(phi.probs) @ (each - 1))
         if isinstance(self.concentration, GammaPrior):
             out[0] += log_gamma_density(np.array(concentration), self.concentration.shape, self.concentration.rate)
         return out
@@ -100,7 +114,7 @@ class Categorical(ConjugateEmission):
     def log_evidence(self, y: IntArray) -> float:
         """With a concentration that is inferred: at its prior mean."""
         count = np.bincount(y, minlength=self.n_symbols)[None]
-        return float(log_evidence(self._mean, count))
+        return log_evidence(self._mean * self._weights, count)
 
     # With the probabilities integrated out
 
@@ -123,7 +137,8 @@ class Categorical(ConjugateEmission):
         return replace(conjugate, draw=partial(self._draw, concentration), compiled=compiled)
 
     def _prior(self, concentration: float) -> FloatArray:
-        return np.array([concentration, self.n_symbols])
+        each = concentration * self._weights
+        return np.append(each.sum(), each)
 
     def _statistics(self, y: IntArray, states: IntArray, n_states: int) -> CategoricalStatistics:
         count = np.bincount(states * self.n_symbols + y, minlength=n_states * self.n_symbols)
@@ -135,8 +150,14 @@ class Categorical(ConjugateEmission):
         """A step from the concentration, if it is inferred, with the probabilities integrated out; then these."""
         prior = self.concentration
         if isinstance(prior, GammaPrior):
-            concentration = resample_concentration(rng, prior, concentration, statistics.number)
-        return self._pack(dirichlet(rng, concentration + statistics.number), concentration)
+            concentration = resample_concentration(rng, prior, self._weights, concentration, statistics.number)
+        return self._pack(dirichlet(rng, concentration * self._weights + statistics.number), concentration)
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """(n_symbols,): n·b, of average 1."""
+        weights = np.ones(self.n_symbols) if self.base is None else np.array(self.base)
+        return np.asarray(weights / weights.mean())
 
     # The concentration: fixed, or inferred and then part of φ
 
@@ -149,7 +170,8 @@ class Categorical(ConjugateEmission):
         return self.concentration.mean if isinstance(self.concentration, GammaPrior) else self.concentration
 
     def _current(self, phi: CategoricalPhi) -> float:
-        return float(phi.concentration[0]) if isinstance(self.concentration, GammaPrior) else self.concentration
+        prior = self.concentration
+        return float(np.asarray(phi.concentration)[0]) if isinstance(prior, GammaPrior) else prior
 
     def _sample_concentration(self, rng: np.random.Generator) -> float:
         prior = self.concentration
@@ -158,7 +180,7 @@ class Categorical(ConjugateEmission):
         return float(np.clip(rng.standard_gamma(prior.shape) / prior.rate, FLOOR, LARGEST_CONCENTRATION))
 
     def _sample_states(self, rng: np.random.Generator, n: int, concentration: float) -> CategoricalPhi:
-        return self._pack(dirichlet(rng, np.full((n, self.n_symbols), concentration)), concentration)
+        return self._pack(dirichlet(rng, np.tile(concentration * self._weights, (n, 1))), concentration)
 
     def _pack(self, probs: FloatArray, concentration: float) -> CategoricalPhi:
         return CategoricalPhi(probs, np.full(len(probs), concentration) if self._is_inferred else ())
@@ -172,21 +194,21 @@ def log_likelihood(statistics: CategoricalStatistics, phi: CategoricalPhi) -> fl
     return float(xlogy(statistics.number, phi.probs).sum())
 
 
-def log_evidence(concentration: float, number: IntArray) -> FloatArray:
-    """log ∫ Π_s p_s^n_s Dirichlet(dp) summed over states, whose symbols were observed `number` (K, n_symbols) times."""
-    mass = number.shape[1] * concentration
-    each = gammaln(concentration + number) - gammaln(concentration)
-    return np.asarray(each.sum() + (gammaln(mass) - gammaln(mass + number.sum(axis=1))).sum())
+def log_evidence(parameters: FloatArray, number: IntArray) -> float:
+    """log ∫ Π_s p_s^n_s Dirichlet(dp | parameters) summed over states; `number`, (K, n_symbols), has the n_s."""
+    mass = parameters.sum()
+    each = gammaln(parameters + number) - gammaln(parameters)
+    return float(each.sum() + (gammaln(mass) - gammaln(mass + number.sum(axis=1))).sum())
 
 
 def resample_concentration(
-    rng: np.random.Generator, prior: GammaPrior, concentration: float, number: IntArray
+    rng: np.random.Generator, prior: GammaPrior, weights: FloatArray, concentration: float, number: IntArray
 ) -> float:
     """A slice step of the logarithm of the concentration, given how often each symbol was observed in each state."""
 
     def log_posterior(log_concentration: FloatArray) -> FloatArray:
         value = float(np.exp(log_concentration[0]))
-        return prior.shape * log_concentration - prior.rate * value + log_evidence(value, number)
+        return prior.shape * log_concentration - prior.rate * value + log_evidence(value * weights, number)
 
     stepped = slice_step(rng, log_posterior, np.log([concentration]))
     return float(np.clip(np.exp(stepped[0]), FLOOR, LARGEST_CONCENTRATION))
