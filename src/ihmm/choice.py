@@ -10,8 +10,8 @@ from ihmm._threads import processors
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.durations import Duration, Geometric
 from ihmm.durations import choose as choose_duration
-from ihmm.emissions import Categorical, Emission, NegativeBinomial
-from ihmm.emissions.choose import choose, guess, level_prior, reason
+from ihmm.emissions import Emission, NegativeBinomial
+from ihmm.emissions.choose import categorical, choose, guess, level_prior, reason
 from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.model import Model, Prior, model_for
 from ihmm.pilot import MAX_ORDER, Pilot, are_measurements, fit_counts, pilot
@@ -89,7 +89,7 @@ def choose_model(
         raise ValueError(f"column {empty[0]} has no value at all, only NaN; leave it out")
     is_auto = isinstance(emission, str) and emission == "auto"
     if symbols and (is_auto or emission == "categorical"):
-        emission = Categorical(n_symbols=max(len(symbols), 2))
+        emission = categorical(values.astype(np.float64), max(len(symbols), 2))
         model, reasons = model_for(values, emission, sticky, order, duration, min_dwell), (TEXTS,) * is_auto
         return Choice(model, resolution=resolution, reasons=reasons)
     family = guess(values) if is_auto else None

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm._typing import Array, BoolArray, FloatArray, IntArray
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.emissions._conjugate import Conjugate
 from ihmm.series.clock import Clock
 from ihmm.workers import Threads, Workers
@@ -52,6 +52,12 @@ class Data(NamedTuple):
         values = self.y.astype(np.float64)
         values[self.missing] = np.nan
         return values
+
+    def given(self, phi: Phi) -> "Data":
+        """The same with parameters of H that are inferred fixed at their current values, which `phi` has."""
+        if self.conjugate is None or self.conjugate.given is None:
+            return self
+        return self._replace(conjugate=self.conjugate.given(self.conjugate, phi))
 
     def pair(self, states: IntArray) -> tuple[Array, IntArray]:
         """The informative observations and their states."""

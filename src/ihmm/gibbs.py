@@ -33,6 +33,7 @@ def sweep(
     rng: np.random.Generator, data: Data, model: Model, draw: Draw, sampler: Sampler, moves: Iterable[Move] = ()
 ) -> tuple[Draw, SweepInfo]:
     """One Gibbs sweep over everything unknown."""
+    data = data.given(draw.phi)
     update, info = resample_states(rng, data, model, draw, sampler)
     accepted = MoveInfo()
     for move in moves:

@@ -124,5 +124,54 @@ def test_the_number_of_symbols_must_be_a_whole_number(bad):
 
 @pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf, "1", None, True])
 def test_the_concentration_must_be_positive(bad):
-    with pytest.raises(ValueError, match="Categorical concentration must be a positive number, got"):
+    with pytest.raises(ValueError, match=r"Categorical concentration .* must be a positive number, got"):
         Categorical(3, bad)
+
+
+def test_base_says_how_often_each_symbol_is_expected():
+    emission = Categorical(3, 0.7, base=(6, 3, 1))
+    parameters = 0.7 * 3 * np.array([0.6, 0.3, 0.1])
+    assert_dirichlet(emission.sample_prior(np.random.default_rng(0), 20_000).probs, parameters)
+    np.testing.assert_allclose(emission.log_marginal(np.arange(3)), np.log([0.6, 0.3, 0.1]))
+    probs = np.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]])
+    expected = [stats.dirichlet.logpdf(row, parameters) for row in probs]
+    np.testing.assert_allclose(emission.log_prior(CategoricalPhi(probs)), expected)
+    total = sum(np.exp(emission.log_evidence(np.array(y))) for y in itertools.product(range(3), repeat=4))
+    assert total == pytest.approx(1, abs=1e-10)
+
+
+def test_a_concentration_with_a_prior_is_shared_by_all_states():
+    emission = Categorical(3, ihmm.GammaPrior(2, 1))
+    phi = emission.sample_prior(np.random.default_rng(0), 4)
+    new = emission.sample_new(np.random.default_rng(1), 2, phi)
+    assert np.unique([*phi.concentration, *new.concentration]).size == 1
+    value = phi.concentration[0]
+    fixed = Categorical(3, value).log_prior(CategoricalPhi(phi.probs)).sum()
+    assert emission.log_prior(phi).sum() == pytest.approx(fixed + stats.gamma(2).logpdf(value))
+
+
+def test_the_concentration_is_learned_from_many_states():
+    rng = np.random.default_rng(3)
+    n, emission = 400, Categorical(5, ihmm.GammaPrior(1, 1))
+    probs = rng.dirichlet(np.full(5, 0.3), n)
+    states = np.repeat(np.arange(n), 20)
+    y = emission.sample_observations(rng, states, CategoricalPhi(probs))
+    phi = emission.resample(rng, y, states, n)
+    conjugate = emission.conjugate(y)
+    drawn = []
+    for _ in range(200):
+        phi = conjugate.given(conjugate, phi).draw(rng, conjugate.statistics(y, states, n))
+        drawn.append(phi.concentration[0])
+    assert abs(np.mean(drawn[20:]) - 0.3) < 3 * np.std(drawn[20:])
+
+
+@pytest.mark.parametrize("wrap", [ihmm.Independent, ihmm.DPMixture])
+def test_parts_and_components_may_not_share_parameters(wrap):
+    with pytest.raises(TypeError, match="in place of priors"):
+        wrap(Categorical(3, ihmm.GammaPrior()))
+
+
+@pytest.mark.parametrize("base", [(1, 2), (1, 0, 2), (1, -1, 2), (1, np.nan, 2)])
+def test_a_base_that_does_not_fit_is_refused(base):
+    with pytest.raises(ValueError, match="Categorical base"):
+        Categorical(3, base=base)

@@ -13,7 +13,17 @@ from ihmm.kernels.families import CompiledFamily
 
 # Methods that define the law of an emission. If a subclass overrides one of them, what its parent class says about
 # conjugacy no longer holds.
-LAW = ("log_density", "log_density_at", "log_marginal", "sample_prior", "log_prior", "resample", "update", "with_past")
+LAW = (
+    "log_density",
+    "log_density_at",
+    "log_marginal",
+    "sample_prior",
+    "log_prior",
+    "resample",
+    "update",
+    "with_past",
+    "sample_new",
+)
 
 Summed = TypeVar("Summed", bound=tuple[Any, ...])
 
@@ -39,6 +49,9 @@ class Conjugate:
         ``(y)``: log ∫ Π_t f(y_t | φ) H(dφ).
     compiled
         What compiled samplers and moves need; None if the family has no compiled code.
+    given
+        ``(self, phi)``: for a prior H with parameters that are inferred, the same with these fixed at their current
+        values, which `phi` has; `draw` then takes a step from them. None if H is fixed.
     """
 
     statistics: Callable[[Array, IntArray, int], Statistics]
@@ -47,6 +60,7 @@ class Conjugate:
     log_likelihood: Callable[[Statistics, Phi], float]
     log_evidence: Callable[[Array], float]
     compiled: CompiledFamily | None = None
+    given: "Callable[[Conjugate, Phi], Conjugate] | None" = None
 
     def without_compiled(self) -> "Conjugate":
         """The same without the data that compiled code reads."""

@@ -1,6 +1,7 @@
-"""Expectations over a Gamma variable."""
+"""Gamma variables: log density, and expectations."""
 
 from collections.abc import Callable
+from math import lgamma
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -11,6 +12,10 @@ from ihmm._typing import FloatArray
 NODES = 100
 LOWER_TAIL = 1e-24  # probability left out at the lower end
 BLOCK = 4096  # observations per block
+
+
+def log_gamma_density(x: FloatArray, shape: float, rate: float) -> FloatArray:
+    return np.asarray(shape * np.log(rate) - lgamma(shape) + (shape - 1) * np.log(x) - rate * x)
 
 
 def gamma_nodes(shape: float, rate: float) -> tuple[FloatArray, FloatArray]:

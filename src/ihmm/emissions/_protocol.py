@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
-from ihmm.emissions._parameters import take
+from ihmm.emissions._parameters import fields, take
 
 if TYPE_CHECKING:
     from ihmm.emissions._conjugate import Conjugate
@@ -208,6 +208,16 @@ def has_past(emission: object) -> bool:
 def memory(emission: object) -> int | None:
     """Number of past states that the density depends on; None if the emission does not say."""
     return getattr(emission, "memory", None)
+
+
+def shares_parameters(emission: Emission) -> bool:
+    """Whether a new state copies parameters of the others, which two draws from H do not have in common."""
+    if getattr(type(emission), "sample_new", Emission.sample_new) is Emission.sample_new:
+        return False
+    first, second = (emission.sample_prior(np.random.default_rng(seed), 1) for seed in range(2))
+    new = emission.sample_new(np.random.default_rng(1), 1, first)
+    each = zip(*(fields(phi).values() for phi in (first, second, new)), strict=True)
+    return any(np.array_equal(a, copied) and not np.array_equal(a, b) for a, b, copied in each)
 
 
 _DEFAULTS = ("sample_new", "complete", "log_marginal", "log_density_at")

@@ -18,6 +18,7 @@ from ihmm.emissions.normal import Normal
 from ihmm.emissions.poisson import Poisson
 from ihmm.emissions.student_t import StudentT
 from ihmm.emissions.von_mises import VonMises
+from ihmm.priors import GammaPrior
 
 MEASURED = 30  # mean from which whole numbers are measurements: their noise is rarely that of counts
 FEW_SYMBOLS, MANY_SYMBOLS = 10, 200  # from which integers are symbols only in no order, and never
@@ -49,8 +50,10 @@ def choose(emission: str | Emission, values: Array, order: int | None = None) ->
     - Von Mises: uniform mean directions, exponential concentrations with mean 20.
     - Poisson: rates Gamma(1, 1/mean). Negative binomial: the same, and sizes Gamma(2, ·), on average that of all counts
       together.
-    - Categorical, Bernoulli, Multinomial: uniform probabilities. The total of simulated rows of counts is the median of
-      the observed totals.
+    - Categorical: probabilities around the shares of the symbols in the whole series, as close to them as the states
+      say; the concentration is Gamma(1, 1) and resampled.
+    - Bernoulli, Multinomial: uniform probabilities. The total of simulated rows of counts is the median of the observed
+      totals.
     - Autoregressive, of the given `order`, 1 by default: noise variances on average that of a single autoregression for
       the whole series; coefficients centred at 0, of order 1 for columns with equal variance; intercepts with the
       variance of the series.
@@ -91,7 +94,7 @@ def choose(emission: str | Emission, values: Array, order: int | None = None) ->
         return _student_t(observed)
     if name == "von-mises":
         return VonMises()
-    return Categorical(n_symbols=max(int(np.nanmax(observed)) + 1, 2))
+    return categorical(observed)
 
 
 def guess(values: Array) -> str:
@@ -146,6 +149,14 @@ def _are_counts(values: Array, level: float = COUNTS_LEVEL) -> bool:
     seen = shares > 0
     excess = 2 * len(values) * np.sum(shares[seen] * np.log(shares[seen] / (density @ weights)[seen]))
     return bool(excess < chdtri(len(shares) - 1, level))
+
+
+def categorical(values: FloatArray, n_symbols: int | None = None) -> Categorical:
+    """Symbols, `n_symbols` of them or as many as there are in `values`, each expected as often as it occurs there."""
+    n_symbols = max(int(np.nanmax(values)) + 1, 2) if n_symbols is None else n_symbols
+    known = values[np.isfinite(values)].astype(np.int64)
+    number = np.bincount(known, minlength=n_symbols) + 0.5  # symbols that do not occur are possible
+    return Categorical(n_symbols, GammaPrior(1, 1), tuple((number / number.sum()).tolist()))
 
 
 def _moments(values: FloatArray) -> tuple[FloatArray, FloatArray]:

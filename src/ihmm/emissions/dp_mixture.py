@@ -35,7 +35,15 @@ from ihmm.emissions._mixture_parameters import (
     slice_height,
 )
 from ihmm.emissions._parameters import fields, rebuild, take
-from ihmm.emissions._protocol import REQUIRED, Emission, MixtureEmission, log_density_at, log_marginal, provides
+from ihmm.emissions._protocol import (
+    REQUIRED,
+    Emission,
+    MixtureEmission,
+    log_density_at,
+    log_marginal,
+    provides,
+    shares_parameters,
+)
 from ihmm.priors import GammaPrior
 
 MAX_REMAINDER = 1e-3  # of the sticks of states drawn from the prior
@@ -73,6 +81,8 @@ class DPMixture(MixtureEmission):
         lacks = f", which does not define {', '.join(missing)}" if missing else ""
         lacks += ": a mixture of its own already" * provides(self.component, "sliced")
         lacks += ", whose density depends on the past" * provides(self.component, "with_past")
+        if not lacks and shares_parameters(self.component):
+            lacks = ", whose states share parameters: use numbers in place of priors on them"
         if lacks:
             raise TypeError(f"component must be an emission such as ihmm.Normal(), got {self.component!r}{lacks}")
         if not isinstance(self.concentration, GammaPrior):

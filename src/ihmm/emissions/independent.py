@@ -16,7 +16,7 @@ from ihmm.emissions import _protocol
 from ihmm.emissions._angles import angle_fields
 from ihmm.emissions._conjugate import Conjugate, conjugate
 from ihmm.emissions._parameters import fields, rebuild, size
-from ihmm.emissions._protocol import REQUIRED, ConjugateEmission, Emission, provides
+from ihmm.emissions._protocol import REQUIRED, ConjugateEmission, Emission, provides, shares_parameters
 from ihmm.kernels.families import CompiledFamily
 
 Steps = BoolArray | slice
@@ -51,6 +51,11 @@ class Independent(ConjugateEmission):
                 raise TypeError(f"Independent takes emissions such as ihmm.Normal() as its parts, got {part!r}")
             if provides(part, "with_past") or provides(part, "sliced"):
                 raise TypeError(f"Independent takes emissions without a past or components as its parts, got {part!r}")
+            if shares_parameters(part):
+                raise TypeError(
+                    f"Independent takes emissions whose states share no parameters as its parts, got {part!r}; use "
+                    "numbers in place of priors on them"
+                )
             if self.names.count(name) > 1 or not name.isidentifier() or iskeyword(name):
                 raise ValueError(f"Independent needs a different name for every part, without spaces, got {name!r}")
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import partial
-from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._counts import whole_counts
-from ihmm.emissions._gamma import expectation, gamma_nodes
+from ihmm.emissions._gamma import expectation, gamma_nodes, log_gamma_density
 from ihmm.emissions._protocol import Emission
 from ihmm.emissions._slice import slice_step
 
@@ -130,7 +129,3 @@ def log_probability(y: Array, rate: FloatArray, size: FloatArray) -> FloatArray:
     """log C(y + r − 1, y) + r log(r/(r + μ)) + y log(μ/(r + μ))."""
     log_choose = -betaln(size, y + 1.0) - np.log(y + size)
     return np.asarray(log_choose - size * np.log1p(rate / size) - y * np.log1p(size / rate))
-
-
-def log_gamma_density(x: FloatArray, shape: float, rate: float) -> FloatArray:
-    return np.asarray(shape * np.log(rate) - lgamma(shape) + (shape - 1) * np.log(x) - rate * x)

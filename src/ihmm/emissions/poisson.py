@@ -12,6 +12,7 @@ from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._conjugate import Conjugate, add
 from ihmm.emissions._counts import log_factorial, whole_counts
+from ihmm.emissions._gamma import log_gamma_density
 from ihmm.emissions._protocol import ConjugateEmission
 from ihmm.kernels.families import CompiledFamily, dispatch
 
@@ -64,8 +65,7 @@ class Poisson(ConjugateEmission):
         return rng.poisson(phi.rate[states])
 
     def log_prior(self, phi: PoissonPhi) -> FloatArray:
-        constant = self.shape * np.log(self.rate) - lgamma(self.shape)
-        return np.asarray(constant + (self.shape - 1) * np.log(phi.rate) - self.rate * phi.rate)
+        return log_gamma_density(phi.rate, self.shape, self.rate)
 
     def log_evidence(self, y: IntArray) -> float:
         shape, rate = self.shape + float(y.sum()), self.rate + len(y)

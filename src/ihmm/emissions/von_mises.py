@@ -1,7 +1,6 @@
 """Angles: y | μ, κ ~ VonMises(μ, κ) with μ ~ VonMises(direction, strength) and κ ~ Gamma(shape, rate)."""
 
 from dataclasses import dataclass
-from math import lgamma
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy.special import i0e
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._gamma import expectation, gamma_nodes
+from ihmm.emissions._gamma import expectation, gamma_nodes, log_gamma_density
 from ihmm.emissions._protocol import Emission
 from ihmm.emissions._slice import slice_step
 from ihmm.emissions._validation import real_values
@@ -119,8 +118,7 @@ class VonMises(Emission):
         return rng.vonmises(phi.direction[states], phi.concentration[states])
 
     def log_prior(self, phi: VonMisesPhi) -> FloatArray:
-        constant = self.shape * np.log(self.rate) - lgamma(self.shape)
-        log_gamma = constant + (self.shape - 1) * np.log(phi.concentration) - self.rate * phi.concentration
+        log_gamma = log_gamma_density(phi.concentration, self.shape, self.rate)
         square = np.square(np.sin((phi.direction - self.direction) / 2))
         return np.asarray(log_gamma - 2 * self.strength * square - log_normaliser(np.asarray(self.strength)))
 

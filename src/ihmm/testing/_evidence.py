@@ -8,7 +8,7 @@ from scipy.special import gammaln, logsumexp
 
 from ihmm._typing import Array, FloatArray
 from ihmm.data import Data
-from ihmm.emissions import DPMixture
+from ihmm.emissions import Categorical, DPMixture
 from ihmm.emissions._conjugate import conjugate
 from ihmm.emissions._parameters import join
 from ihmm.emissions._protocol import Emission, log_density_at, provides
@@ -54,6 +54,21 @@ def _closed_form(emission: Emission, data: Data) -> Callable[[Array], float] | N
     return None
 
 
+class LearnedEvidence:
+    """The same for symbols whose prior has a concentration that is inferred: integrated by quadrature."""
+
+    def __init__(self, model: Model, data: Data) -> None:
+        emission = model.emission
+        assert isinstance(emission, Categorical)
+        concentration, weight = quadrature(emission.concentration)
+        fixed = [replace(emission, concentration=float(value)) for value in concentration]
+        self._given = [Evidence(replace(model, emission=each), data) for each in fixed]
+        self._log_weight = np.log(weight)
+
+    def of(self, partition: Partition) -> float:
+        return float(logsumexp(self._log_weight + [given.of(partition) for given in self._given]))
+
+
 class SharedEvidence:
     """The same for an emission whose states share parameters, or that remembers the state before: by Monte Carlo, all
     states together."""
@@ -70,11 +85,6 @@ class SharedEvidence:
         states = (own + path).reshape(-1, *path.shape[1:])
         log_density = log_density_at(self._model.emission, self._y, states, self._phi)
         return float(logsumexp(log_density.reshape(SHARED_DRAWS, -1).sum(axis=1)) - np.log(SHARED_DRAWS))
-
-
-def shares_parameters(emission: Emission) -> bool:
-    """Whether φ of a new state depends on the others."""
-    return getattr(type(emission), "sample_new", Emission.sample_new) is not Emission.sample_new
 
 
 class MixtureEvidence:

@@ -8,9 +8,10 @@ from scipy.special import logsumexp
 
 from ihmm._typing import IntArray
 from ihmm.data import Data
-from ihmm.emissions import DPMixture
+from ihmm.emissions import Categorical, DPMixture
+from ihmm.emissions._protocol import shares_parameters
 from ihmm.model import Model
-from ihmm.testing._evidence import Evidence, MixtureEvidence, SharedEvidence, shares_parameters
+from ihmm.testing._evidence import Evidence, LearnedEvidence, MixtureEvidence, SharedEvidence
 from ihmm.testing._partitions import Partition, set_partitions
 from ihmm.testing._segment_prior import SegmentPrior
 from ihmm.testing._state_prior import log_path_probability
@@ -38,10 +39,12 @@ def exact_posterior(model: Model, y: Any) -> dict[Partition, float]:
     return dict(zip(partitions, probability.tolist(), strict=True))
 
 
-def _evidence(model: Model, data: Data) -> Evidence | MixtureEvidence | SharedEvidence:
+def _evidence(model: Model, data: Data) -> Evidence | LearnedEvidence | MixtureEvidence | SharedEvidence:
     if isinstance(model.emission, DPMixture):
         return MixtureEvidence(model, data)
-    return SharedEvidence(model, data) if shares_parameters(model.emission) else Evidence(model, data)
+    if not shares_parameters(model.emission):
+        return Evidence(model, data)
+    return LearnedEvidence(model, data) if isinstance(model.emission, Categorical) else SharedEvidence(model, data)
 
 
 def _log_prior(model: Model, offsets: IntArray) -> Callable[[IntArray], float]:

@@ -1,6 +1,6 @@
-"""Symbols 0, 1, …, with probabilities ~ Dirichlet(concentration, …, concentration).
+"""Symbols 0, 1, …, with Dirichlet probabilities.
 
-prior: concentration, number of symbols
+prior: sum of the parameters of the Dirichlet distribution, then the parameter of each symbol
 statistics: number of observations, then how often each symbol was observed
 """
 
@@ -17,7 +17,8 @@ def change_statistics(statistic, y, sign):
 
 @inlined
 def log_predictive(prior, statistic, y):
-    return math.log((prior[0] + statistic[1 + int(y)]) / (prior[0] * prior[1] + statistic[0]))
+    s = 1 + int(y)
+    return math.log((prior[s] + statistic[s]) / (prior[0] + statistic[0]))
 
 
 @inlined
@@ -33,7 +34,7 @@ def combine(prior, first, second, combined):
 
 @jit
 def log_evidence(prior, statistic):
-    value = -log_rise(prior[0] * prior[1], statistic[0])
+    value = -log_rise(prior[0], statistic[0])
     for i in range(1, len(statistic)):
-        value += log_rise(prior[0], statistic[i])
+        value += log_rise(prior[i], statistic[i])
     return value
