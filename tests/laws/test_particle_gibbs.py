@@ -84,8 +84,8 @@ class TestTheLawTestsCanFail:
     emission = ihmm.NormalMean(noise=0.5, mean=0.0, scale=3.0)
     series = (-1.0, -0.6, 0.2, 0.7, 1.1)
 
-    def run(self, prior: ihmm.HDPPrior, sampler: object, sweeps: int = 10_000) -> LawTest:
-        return partition_test(ihmm.Model(self.emission, prior), self.series, sampler, sweeps=sweeps, seed=11)
+    def run(self, prior: ihmm.HDPPrior, sampler: object) -> LawTest:
+        return partition_test(ihmm.Model(self.emission, prior), self.series, sampler, sweeps=5000, seed=11)
 
     def test_the_literal_proposal_of_the_paper_is_rejected(self, monkeypatch):
         """T15 §3.2 scores the states of the reference explicitly and lumps everything else together."""
