@@ -127,7 +127,7 @@ class SeesTheStandIn(ihmm.ParticleGibbs):
 def test_a_sampler_that_sees_what_is_missing_is_caught():
     family, series = EMISSIONS["normal-mean"]
     model = ihmm.Model(family, PRIORS["plain"])
-    result = ihmm.testing.partition_test(model, with_gaps(series), SeesTheStandIn(2), sweeps=6000)
+    result = ihmm.testing.partition_test(model, with_gaps(series), SeesTheStandIn(2), sweeps=3000)
     assert result.p_value < 1e-8, result
 
 
