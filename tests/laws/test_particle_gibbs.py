@@ -124,9 +124,9 @@ class TestTheLawTestsCanFail:
 
         resample_transitions = gibbs.resample_transitions
         model = ihmm.Model(EMISSIONS["normal-mean"][0], PRIORS["free"])
-        assert geweke(model, [5], ihmm.ParticleGibbs(5), sweeps=12_000, seed=1).p_value > ALARM
+        assert geweke(model, [5], ihmm.ParticleGibbs(5), sweeps=6000, seed=1).p_value > ALARM
         monkeypatch.setattr(gibbs, "resample_transitions", out_of_order)
-        result = geweke(model, [5], ihmm.ParticleGibbs(5), sweeps=12_000, seed=1)
+        result = geweke(model, [5], ihmm.ParticleGibbs(5), sweeps=6000, seed=1)
         assert result.p_value < 1e-6, result
         assert "×" in result.names[np.abs(result.z).argmax()]
 
