@@ -3,6 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 PYTEST := $(BIN)/pytest --quiet -n auto --dist worksteal
+# Without bytecode every process of a run compiles the package and the tests again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test fuzz calibrate bounds lint format docs paper bench peers coverage clean

@@ -57,6 +57,8 @@ from ihmm.sticks import grow, open_sticks
 # Compiled code may call another library for log, exp and powers: the last digits may differ, the draws may not
 CLOSE = {"rtol": 1e-12, "atol": 1e-300}
 
+pytestmark = pytest.mark.slow  # plain Python takes its time
+
 
 @pytest.fixture(scope="module")
 def interpreted(tmp_path_factory):

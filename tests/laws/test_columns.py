@@ -106,7 +106,7 @@ class TestTheLawTestsCanFail:
     @staticmethod
     def run(emission, family, sampler):
         model = ihmm.Model(emission, PRIORS["sticky"])
-        return partition_test(model, with_gaps(family)[1], sampler, sweeps=6000, seed=3)
+        return partition_test(model, with_gaps(family)[1], sampler, sweeps=3000, seed=3)
 
     def run_with(self, broken, family, sampler):
         return self.run(COLUMNS[family][0], family, WithDensityOf(sampler, broken))

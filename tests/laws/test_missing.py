@@ -75,7 +75,7 @@ def test_geweke(emission, sampler):
 def test_a_sequence_without_a_value():
     family, series = EMISSIONS["normal"]
     y = split(with_gaps(series, np.array([False, False, False, True, True])), [3, 2])
-    result = ihmm.testing.partition_test(ihmm.Model(family, PRIORS["plain"]), y, ihmm.ParticleGibbs(2))
+    result = ihmm.testing.partition_test(ihmm.Model(family, PRIORS["plain"]), y, ihmm.ParticleGibbs(2), sweeps=4000)
     assert result.p_value > ALARM, result
 
 
@@ -127,7 +127,7 @@ class SeesTheStandIn(ihmm.ParticleGibbs):
 def test_a_sampler_that_sees_what_is_missing_is_caught():
     family, series = EMISSIONS["normal-mean"]
     model = ihmm.Model(family, PRIORS["plain"])
-    result = ihmm.testing.partition_test(model, with_gaps(series), SeesTheStandIn(2), sweeps=6000)
+    result = ihmm.testing.partition_test(model, with_gaps(series), SeesTheStandIn(2), sweeps=3000)
     assert result.p_value < 1e-8, result
 
 

@@ -96,5 +96,5 @@ class TestTheLawTestsCanFail:
             return reassign(t, stream, compiled, concentrations, n_total, np.arange(len(sequence)), *rest)
 
         monkeypatch.setattr(direct, "reassign", forgetful)
-        result = partition_test(self.model, self.series, ihmm.DirectAssignment(), sweeps=10_000, seed=1)
+        result = partition_test(self.model, self.series, ihmm.DirectAssignment(), sweeps=5000, seed=1)
         assert result.p_value < 1e-6, result

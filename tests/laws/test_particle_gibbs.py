@@ -84,8 +84,8 @@ class TestTheLawTestsCanFail:
     emission = ihmm.NormalMean(noise=0.5, mean=0.0, scale=3.0)
     series = (-1.0, -0.6, 0.2, 0.7, 1.1)
 
-    def run(self, prior: ihmm.HDPPrior, sampler: object, sweeps: int = 10_000) -> LawTest:
-        return partition_test(ihmm.Model(self.emission, prior), self.series, sampler, sweeps=sweeps, seed=11)
+    def run(self, prior: ihmm.HDPPrior, sampler: object) -> LawTest:
+        return partition_test(ihmm.Model(self.emission, prior), self.series, sampler, sweeps=5000, seed=11)
 
     def test_the_literal_proposal_of_the_paper_is_rejected(self, monkeypatch):
         """T15 §3.2 scores the states of the reference explicitly and lumps everything else together."""
@@ -124,9 +124,9 @@ class TestTheLawTestsCanFail:
 
         resample_transitions = gibbs.resample_transitions
         model = ihmm.Model(EMISSIONS["normal-mean"][0], PRIORS["free"])
-        assert geweke(model, [5], ihmm.ParticleGibbs(5), sweeps=12_000, seed=1).p_value > ALARM
+        assert geweke(model, [5], ihmm.ParticleGibbs(5), sweeps=6000, seed=1).p_value > ALARM
         monkeypatch.setattr(gibbs, "resample_transitions", out_of_order)
-        result = geweke(model, [5], ihmm.ParticleGibbs(5), sweeps=12_000, seed=1)
+        result = geweke(model, [5], ihmm.ParticleGibbs(5), sweeps=6000, seed=1)
         assert result.p_value < 1e-6, result
         assert "×" in result.names[np.abs(result.z).argmax()]
 
