@@ -1,7 +1,7 @@
 """Columns of data frames and arrays that are times rather than data."""
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def _names(part: Any) -> list[Any]:
     if not hasattr(part, "columns"):
         return list(range(shape[1]))
     names = list(part.columns)
-    if not all((isinstance(name, Hashable) and np.ndim(name) == 0) or isinstance(name, tuple) for name in names):
+    if not all(np.ndim(name) == 0 or isinstance(name, tuple) for name in names):
         raise TypeError(f"expected an array or a data frame, got a {type(part).__name__}; convert it with .to_pandas()")
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
