@@ -2,6 +2,7 @@
 
     python benchmarks/calibrate.py                        # every model, 200 simulations each; more than an hour
     python benchmarks/calibrate.py --only normal --simulations 50
+    python benchmarks/calibrate.py --from-truth           # chains that start at the truth, however slowly they mix
     python benchmarks/calibrate.py --page                 # write the page from stored results
 
 Parameters, states and T + 1 observations are simulated from a model, and the posterior given the first T is computed
@@ -15,6 +16,10 @@ the beginning of the chain are stored as well, to show the difference.
 
 The last part is the whole pipeline with its defaults, `ihmm.InfiniteHMM().fit(y)`, on recordings of levels in noise.
 The model is chosen from the data there, so that ranks need not be uniform; coverage is what users get.
+
+With --from-truth, chains start at the simulated parameters and states. These are a draw from the posterior of their
+data, so that the draw after any number of sweeps has the same distribution, averaged over data sets: quantities before
+and after must have equal means. That tests the sampler alone, and does not depend on how fast chains mix.
 
 Results are stored in runs/calibration.json; more simulations are added to those that are there.
 """
@@ -35,9 +40,11 @@ from scipy.stats import chisquare, norm
 
 import ihmm
 from ihmm._typing import Array, FloatArray
+from ihmm.chain import MOVES
 from ihmm.data import Data
 from ihmm.durations import Geometric, NegativeBinomial, Poisson
 from ihmm.emissions._parameters import fields
+from ihmm.gibbs import sweep
 from ihmm.model import Draw, Model
 from ihmm.predictions.forecasts import forecast
 from ihmm.predictions.predict import LabelledDraw
@@ -79,6 +86,7 @@ MODELS = {
     "normal, Poisson": Model(NORMAL, PLAIN, Poisson()),
 }
 PIPELINE = "InfiniteHMM()"
+FROM_TRUTH = {name: f"{name}, from the truth" for name in MODELS if name != "mixture"}  # its truth has no components
 
 
 class Outcome(NamedTuple):
@@ -94,13 +102,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=(*MODELS, PIPELINE), nargs="+", default=(*MODELS, PIPELINE))
     parser.add_argument("--simulations", type=int, default=200)
+    parser.add_argument("--from-truth", action="store_true", help="start chains at the truth")
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
+    names = [FROM_TRUTH[name] for name in options.only if name in FROM_TRUTH] if options.from_truth else options.only
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     if not options.page:
         # All models side by side, so that an interruption leaves the same number of each
         for seed in range(options.simulations):
-            for name in options.only:
+            for name in names:
                 outcomes = results.setdefault(name, [])
                 if seed == len(outcomes):
                     outcomes.append(timed_outcome(name, seed))
@@ -110,8 +120,11 @@ def main() -> None:
 
 def timed_outcome(name: str, seed: int) -> dict[str, Any]:
     begin = time.process_time()
-    outcome = of_pipeline(seed) if name == PIPELINE else of_model(name, seed)
-    return outcome._asdict() | {"seconds": round(time.process_time() - begin, 2)}
+    if name in FROM_TRUTH.values():
+        outcome = from_truth(name, seed)
+    else:
+        outcome = (of_pipeline(seed) if name == PIPELINE else of_model(name, seed))._asdict()
+    return outcome | {"seconds": round(time.process_time() - begin, 2)}
 
 
 def store(results: dict[str, list[dict[str, Any]]]) -> None:
@@ -128,7 +141,7 @@ def store(results: dict[str, list[dict[str, Any]]]) -> None:
 def of_model(name: str, seed: int) -> Outcome:
     """Simulate and fit once."""
     model, rng = MODELS[name], generator(name, seed)
-    truth, y = simulate(rng, model)
+    truth, y = simulate(rng, model, STEPS + 1)
     data = model.observe(y[:STEPS])
     simulated = quantities(model, data, truth)
     chain = fit(rng, model, y[:STEPS])
@@ -144,10 +157,10 @@ def generator(name: str, seed: int) -> np.random.Generator:
     return np.random.default_rng([crc32(name.encode()), seed])
 
 
-def simulate(rng: np.random.Generator, model: Model) -> tuple[Draw, Array]:
-    """A draw from the prior with the states of the first T steps, and T + 1 observations."""
+def simulate(rng: np.random.Generator, model: Model, steps: int) -> tuple[Draw, Array]:
+    """A draw from the prior with the states of the first T steps, and observations of all `steps`."""
     while True:
-        (y,), draw = ihmm.simulate(model, STEPS + 1, rng)
+        (y,), draw = ihmm.simulate(model, steps, rng)
         if np.abs(y).max() < LARGEST:
             return draw._replace(trajectory=Trajectory(draw.states[:STEPS])), y
 
@@ -241,6 +254,23 @@ def rank(rng: np.random.Generator, truth: float, draws: FloatArray) -> float:
     return float((below + rng.random() * (equal + 1)) / (len(draws) + 1))
 
 
+# Chains that start at the truth
+
+AWAY = 20  # sweeps
+
+
+def from_truth(name: str, seed: int) -> dict[str, Any]:
+    """Quantities of a simulated truth, and those of the draw some sweeps after it."""
+    model, rng = MODELS[name.removesuffix(", from the truth")], generator(name, seed)
+    draw, y = simulate(rng, model, STEPS)
+    data = model.observe(y)
+    before = quantities(model, data, draw)
+    moves = [move for move in MOVES if move.acts(0, 0)]
+    for _ in range(AWAY):
+        draw, _ = sweep(rng, data, model, draw, ihmm.ParticleGibbs(), moves)
+    return {"before": before, "after": quantities(model, data, draw)}
+
+
 # The whole pipeline
 
 LEVEL_STEPS = 200
@@ -289,15 +319,19 @@ def write_page(results: dict[str, list[dict[str, Any]]]) -> None:
     """Tables, the summary and the figure of docs/explanation/calibration.md."""
     models = {name: results[name] for name in MODELS if results.get(name)}
     enough = {name: outcomes for name, outcomes in models.items() if len(outcomes) >= ENOUGH}
-    parts = {"chains": chains_table(models)}
+    parts = {"chains": chains_table(models)} if models else {}
     if enough:
         parts |= {"coverage": coverage_table(enough), "summary": summary(enough)}
+    started = {name: results[key] for name, key in FROM_TRUTH.items() if results.get(key)}
+    if started:
+        parts["truth"] = truth_table(started)
     if results.get(PIPELINE):
         parts["pipeline"] = pipeline_table(results[PIPELINE])
     for name, text in parts.items():
         print(text, end="\n\n")
         fill_page(name, text, PAGE)
-    draw_ranks(models, PAGE.with_suffix("") / "ranks.png")
+    if models:
+        draw_ranks(models, PAGE.with_suffix("") / "ranks.png")
 
 
 QUANTITIES = {
@@ -387,6 +421,34 @@ def chains_table(results: dict[str, list[dict[str, Any]]]) -> str:
             )
         )
     return markdown(heads, rows)
+
+
+def truth_table(results: dict[str, list[dict[str, Any]]]) -> str:
+    """Means of quantities before and after some sweeps from the truth, over all models, as Markdown."""
+    rows = []
+    for name in ("states", "largest share", "gamma", "concentration", "stickiness"):
+        pairs = [
+            (outcome["before"][name], outcome["after"][name])
+            for outcomes in results.values()
+            for outcome in outcomes
+            if name in outcome["before"]
+        ]
+        before, after = np.log(np.array(pairs).T) if name in SKEWED else np.array(pairs).T
+        change = after - before
+        error = float(change.std() / np.sqrt(len(change)))
+        title = f"log of {QUANTITIES[name]}" if name in SKEWED else QUANTITIES[name]
+        numbers = (f"{x:.4f}" for x in (before.mean(), after.mean()))
+        changed = (
+            f"{change.mean():+.4f} ± {error:.4f}",
+            f"{change.mean() / error:+.1f}",
+            f"{np.mean(change != 0):.0%}",
+        )
+        rows.append((title, str(len(pairs)), *numbers, *changed))
+    heads = ("quantity", "simulations", "mean before", "mean after", "difference", "in standard errors", "changed")
+    return markdown(heads, rows)
+
+
+SKEWED = ("gamma", "concentration")
 
 
 def pipeline_table(outcomes: list[dict[str, Any]]) -> str:

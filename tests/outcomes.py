@@ -1,7 +1,7 @@
 """What becomes of random input: a result, or one of our sentences. Anything else is a failure.
 
-IHMM_FUZZ is the total number of examples of all tests. With it, outcomes are counted and printed, and time and memory
-are limited.
+IHMM_FUZZ is the total number of examples of all tests. With it, outcomes are counted and printed, by test and by the
+part of ihmm that they reached, and time and memory are limited.
 """
 
 import faulthandler
@@ -26,7 +26,9 @@ SECONDS, MEGABYTES = 60, 2048  # limits of one example, and of the resident memo
 ADDRESSES = 8 << 30  # arrays of states are reserved in full, and touched as needed
 HOME = str(Path(ihmm.__file__).parent)
 REFUSALS = (ValueError, TypeError, OSError, RuntimeError)
-COUNTS: Counter[str] = Counter()
+COUNTS: Counter[str] = Counter()  # outcomes of the current test
+REACHED: dict[str, Counter[str]] = {}  # outcomes of all tests by the part of ihmm that was reached
+LONGEST: dict[str, float] = {}  # seconds of processor time, by the same
 
 
 def examples(few: int, share: float) -> Any:
@@ -49,12 +51,12 @@ class Refused(Exception):
     """A command that was refused in a sentence."""
 
 
-def result_or_sentence(call: Callable[[], Any], given: Callable[[], Any] | None = None) -> Any:
+def result_or_sentence(call: Callable[[], Any], part: str, given: Callable[[], Any] | None = None) -> Any:
     """The result of a call, or None if it is refused by a `raise` of ihmm or of scikit-learn, with a message.
 
-    `given` is the input, to be shown if it fails; hypothesis shows its own.
+    `part` is what the call reaches. `given` is the input, to be shown if it fails; hypothesis shows its own.
     """
-    begin = time.monotonic()
+    begin = time.process_time()
     outcome = "raw error"
     if EXAMPLES:
         faulthandler.dump_traceback_later(10 * SECONDS, exit=True)
@@ -72,11 +74,13 @@ def result_or_sentence(call: Callable[[], Any], given: Callable[[], Any] | None 
         outcome = "sentence"
         return None
     finally:
-        if given is not None and outcome == "raw error":
-            print(given())
-        seconds, peak = time.monotonic() - begin, peak_megabytes()
+        seconds, peak = time.process_time() - begin, peak_megabytes()
         outcome = "timeout" if seconds > SECONDS else "memory" if peak > MEGABYTES else outcome
+        if given is not None and outcome not in ("result", "sentence"):
+            print(given())
         COUNTS[outcome] += 1
+        REACHED.setdefault(part, Counter())[outcome] += 1
+        LONGEST[part] = max(LONGEST.get(part, 0.0), seconds)
         assert not EXAMPLES or outcome not in ("timeout", "memory"), f"took {seconds:.0f} s and up to {peak} MB"
 
 
@@ -103,14 +107,25 @@ def limited_and_counted(name: str) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (ADDRESSES, before[1]))
     COUNTS.clear()
-    begin = time.monotonic()
+    begin = time.process_time()
     try:
         yield
     finally:
         faulthandler.cancel_dump_traceback_later()
         resource.setrlimit(resource.RLIMIT_DATA, before)
-        found = ", ".join(f"{n} {outcome}" for outcome, n in sorted(COUNTS.items()))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        print(
-            f"\n{name}: {COUNTS.total()} inputs: {found}; {time.monotonic() - begin:.0f} s, peak {peak} MB", flush=True
-        )
+        seconds = time.process_time() - begin
+        print(f"\n{name}: {described(COUNTS)}; {seconds:.0f} s, peak {peak_megabytes()} MB", flush=True)
+
+
+def described(outcomes: Counter[str]) -> str:
+    found = ", ".join(f"{n} {outcome}" for outcome, n in sorted(outcomes.items()))
+    return f"{outcomes.total()} inputs: {found}"
+
+
+def report() -> None:
+    """Print the outcomes of all tests by the part of ihmm that was reached."""
+    print("\nBy what they reached:")
+    for part, outcomes in REACHED.items():
+        print(f"  {part}: {described(outcomes)}; longest {LONGEST[part]:.1f} s")
+    total = sum(REACHED.values(), Counter())
+    print(f"  all: {described(total)}; peak {peak_megabytes()} MB", flush=True)

@@ -126,6 +126,13 @@ def test_other_series_have_another_baseline(drifting):
             hmm.predict(other)
 
 
+def test_simulations_without_the_baseline_say_so(drifting):
+    _, _, hmm = drifting
+    for simulate in (hmm.forecast, hmm.sample):
+        with pytest.warns(UserWarning, match="without the slow baseline of the fit"):
+            simulate(3)
+
+
 def test_the_model_is_for_the_values_without_the_baseline():
     y = 3.0 * visits(8) + TRENDS["line"] + noise(8, 0.4)
     choice = choose_model(y[:, None], np.array([LENGTH]))

@@ -164,3 +164,9 @@ def test_chains_start_from_the_states_of_the_hidden_markov_model():
     data = model.observe(1.5 * path + rng.standard_normal(3000))
     starts = [first_draw(np.random.default_rng(seed), data, model, "auto") for seed in range(4)]
     assert all(np.count_nonzero(np.bincount(draw.states) >= 300) >= 3 for draw in starts)
+
+
+def test_a_finite_model_has_a_second_state_however_little_weight_it_has():
+    model = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(2, 1e-12), ihmm.durations.Geometric())
+    for seed in range(5):
+        assert ihmm.simulate(model, 200, seed).draw.n_states <= 2

@@ -271,6 +271,15 @@ def test_a_start_needs_at_least_one_state(init):
     assert_refused("init", "whole number of at least 1", f"got {init!r}", init=init)
 
 
+def test_a_start_needs_a_state_for_every_step():
+    path = np.ma.array([0, 1] * 10, mask=[False, True] * 10)
+    for init in (path, [path]):
+        with pytest.raises(ValueError, match="some are masked"):
+            ihmm.sample(
+                ihmm.Model(ihmm.Normal()), np.arange(20.0), init=init, draws=1, tune=0, chains=1, progress=False
+            )
+
+
 @pytest.mark.parametrize("init", ["Auto", "kmeans", ""])
 def test_a_start_has_no_other_name_than_auto(init):
     assert_refused("init must be a number of states, a trajectory of states, or", f"got {init!r}", init=init)

@@ -302,6 +302,18 @@ def test_masked_values_are_missing(fitted):
     assert np.flatnonzero(model.posterior_.data.missing).tolist() == list(range(10, 20))
 
 
+def test_masked_values_are_missing_beside_a_clock():
+    X = np.column_stack([np.arange(60) / 10, np.random.default_rng(0).normal(size=60)])
+    gappy, masked = X.copy(), np.ma.array(X.copy())
+    gappy[10:20, 1] = np.nan
+    masked[10:20, 1] = -9999.0
+    masked[10:20, 1] = np.ma.masked
+    with pytest.warns(UserWarning, match="column 0 rises steadily"):
+        model = quick(draws=2, tune=0, chains=1).fit(masked)
+    assert model.posterior_.data.missing.sum() == 10
+    assert model.score(masked) == model.score(gappy)
+
+
 def test_dates_are_not_taken_for_numbers():
     times = pd.Series(pd.date_range("2024-01-01", periods=30, tz="UTC"))
     for X in (times, times.to_frame("when"), [times.to_frame("when")]):
@@ -314,6 +326,18 @@ def test_columns_of_a_list_of_data_frames_are_matched_by_name():
     model = quick(draws=2, tune=0, chains=1).fit([first, first[["b", "a"]]])
     assert model.posterior_.data.y[0].tolist() == model.posterior_.data.y[20].tolist() == [0.0, 100.0]
     assert model.feature_names_in_.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("names", [(0, 1), (7, 3), (0.5, 1.5), (("x", "a"), ("x", "b"))], ids=str)
+def test_columns_are_matched_by_names_that_are_not_texts(names):
+    rng = np.random.default_rng(0)
+    first = pd.DataFrame({names[0]: rng.normal(size=20), names[1]: rng.normal(50, 1, 20)})
+    other = first[[names[1], names[0]]]
+    for X in (first, [first, other]):
+        model = quick(draws=2, tune=0, chains=1).fit(X)
+        assert model.score(other) == model.score([other]) == model.score(first)
+        assert model.posterior_.log_likelihood(other) == model.posterior_.log_likelihood(first)
+    assert model.means_.mean(axis=0).round(-1).tolist() == [0.0, 50.0]
 
 
 def test_symbols_keep_their_letters():

@@ -182,6 +182,26 @@ def test_columns_of_data_frames_are_matched_by_name():
         Sequences.of([first, first.rename(columns={"a": "c"})[["b", "c"]]])
 
 
+def test_columns_of_data_frames_are_matched_by_number():
+    first = pandas.DataFrame([[1.0, 10.0], [2.0, 20.0]])
+    sequences = Sequences.of([first, first[[1, 0]]])
+    assert sequences.values[:2].tolist() == sequences.values[2:].tolist()
+    assert sequences.columns is None
+    assert Sequences.of(first[[1, 0]]).values.tolist() == [[10.0, 1.0], [20.0, 2.0]], "in their own order"
+    assert Sequences.of(first[[1, 0]]).columns == ("1", "0")
+    named = first.rename(columns={0: "a", 1: "b"})
+    assert Sequences.of([first, named]).columns == ("a", "b"), "numbers are not names"
+
+
+def test_columns_need_names_of_their_own():
+    frame = pandas.DataFrame([[1.0, 10.0], [2.0, 20.0]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="two columns are called 'a'"):
+        Sequences.of(frame)
+    table = pytest.importorskip("pyarrow").table({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    with pytest.raises(TypeError, match=r"got a Table; convert it with \.to_pandas"):
+        Sequences.of(table)
+
+
 @pytest.mark.parametrize("view", ["Fortran order", "every other row", "read-only", "big-endian", "32 bits"])
 def test_every_memory_layout_becomes_the_same_one(view):
     rows = np.arange(12.0).reshape(6, 2)

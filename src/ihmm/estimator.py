@@ -1,5 +1,6 @@
 """InfiniteHMM: a scikit-learn estimator, with fitted attributes named as in hmmlearn."""
 
+import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -20,7 +21,7 @@ from ihmm.running.start import dispersed
 from ihmm.samplers import Sampler
 from ihmm.series.arrays import as_array
 from ihmm.series.clock import Clock, index_clock, make_clock
-from ihmm.series.sequences import Sequences, column_names, match_columns
+from ihmm.series.sequences import Sequences, match_columns, numbers
 from ihmm.series.symbols import encode
 from ihmm.series.time_columns import clock_columns, date_columns, without_columns
 from ihmm.summaries.summary import Summary
@@ -159,6 +160,7 @@ class InfiniteHMM(EstimatorOnDemand):
         self.random_state = random_state
 
     _left_out: list[Any]  # columns that are times rather than data
+    _columns: tuple[str, ...] | None  # their names, None if they have none
     _symbols: tuple[str, ...] | None  # what integers stand for, if X holds texts
 
     def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
@@ -186,7 +188,7 @@ class InfiniteHMM(EstimatorOnDemand):
         data = choice.without_baseline(
             Sequences.of(
                 series,
-                columns=vars(self).get("feature_names_in_", column_names(X)),
+                columns=self._columns,
                 clock=clock or recorded,
                 symbols=self._symbols,
             )
@@ -263,11 +265,13 @@ class InfiniteHMM(EstimatorOnDemand):
 
     def forecast(self, steps: int, X: Any = None, *, lengths: ArrayLike | None = None) -> Forecast | list[Forecast]:
         """Forecast the steps after the training data, or after X; a list of forecasts for several series."""
+        self._report_baseline()
         return self._posterior().forecast(steps, None if X is None else self._series(X, lengths))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, IntArray]:
         """Simulate a series from a random draw: X, (n_samples, n_features), and its states, −1 for unseen states."""
         posterior = self._posterior()
+        self._report_baseline()
         _checks.count("n_samples", n_samples)
         seed = int(as_random_state(random_state).randint(2**31))
         rng = np.random.default_rng(seed)
@@ -314,16 +318,26 @@ class InfiniteHMM(EstimatorOnDemand):
             "not known: subtract it from both and fit again, so that none is found, or fit both as a list of series"
         )
 
+    def _report_baseline(self) -> None:
+        self._posterior()
+        if self.choice_.baseline is not None:
+            warnings.warn(
+                "simulated values are without the slow baseline of the fit, choice_.baseline; its future is not known",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _validated(self, X: Any, lengths: ArrayLike | None, *, y: Any, reset: bool) -> list[Array]:
         if _is_list_of_series(X):
             if lengths is not None:
                 raise ValueError("lengths apply to concatenated series, but X is a list of series")
-            parts, _ = match_columns([self._data_columns(part, reset=reset) for part in X])
+            parts = self._match([self._data_columns(part, reset=reset) for part in X], reset=reset)
             parts = self._encode(parts, reset=reset)
             return [self._validate(part, reset=reset and i == 0) for i, part in enumerate(parts)]
         if y is not None and _n_dimensions(X) == 1 and reset:
             raise ValueError("X must be 2-D if y is given, as elsewhere in scikit-learn: reshape it to (-1, 1)")
-        (X,) = self._encode([self._data_columns(X, reset=reset)], reset=reset)
+        parts = self._match([self._data_columns(X, reset=reset)], reset=reset)
+        (X,) = self._encode(parts, reset=reset)
         values = self._validate(X, reset=reset)
         _refuse_lengths_as_y(y, len(values))
         return np.split(values, _split_points(lengths, len(values))) if lengths is not None else [values]
@@ -334,6 +348,16 @@ class InfiniteHMM(EstimatorOnDemand):
             return without_columns(X, self._left_out)
         has_all = np.asarray(X).shape[-1] == self.n_features_in_ + len(self._left_out)
         return without_columns(X, self._left_out) if has_all else X
+
+    def _match(self, parts: Sequence[Any], *, reset: bool) -> Sequence[Any]:
+        """Data frames with their columns in one order. Names that are texts are compared with those of the fit by
+        scikit-learn, which refuses another order and ignores all other names."""
+        texts = all(isinstance(name, str) for part in parts for name in getattr(part, "columns", ()))
+        known = None if reset or texts else self._columns or numbers(self.n_features_in_)
+        matched, found = match_columns(parts, known)
+        if reset:
+            self._columns = found
+        return matched
 
     def _encode(self, parts: Sequence[Any], *, reset: bool) -> Sequence[Any]:
         """Texts as numbers: those of the symbols of the fit."""

@@ -22,6 +22,7 @@ from ihmm.model import Draw, Model
 from ihmm.predictions import averages, forecasts, predict
 from ihmm.samplers import Sampler
 from ihmm.series.clock import Clock
+from ihmm.series.sequences import numbers
 from ihmm.store.draw_storage import Draws, PackedDraws, StoredDraws
 from ihmm.summaries import summary as summaries
 from ihmm.summaries.levels import Levels, find_levels
@@ -249,7 +250,8 @@ class Posterior:
 
     def observe(self, y: Any) -> Data:
         """Validate new series, whose columns and symbols are matched by name to those of the fit."""
-        return self.model.observe(y, shortest=1, columns=self.data.columns, symbols=self.data.symbols)
+        columns = self.data.columns or numbers(self.data.y[0].size)
+        return self.model.observe(y, shortest=1, columns=columns, symbols=self.data.symbols)
 
     @cached_property
     def labelled_draws(self) -> "list[predict.LabelledDraw]":

@@ -203,7 +203,9 @@ def draw_segments(
                 if state == len(beta):
                     share = draw_share(rng, model.prior, hyper.gamma, len(beta))
                     beta.append(remainder * share)
-                    remainder = max(remainder * (1 - share), FLOOR) if share < 1 or not finite else 0.0
+                    # A share can round to 1 while there are other states; every state is followed by one of them
+                    last = finite and len(beta) == model.prior.n_states  # type: ignore[union-attr]
+                    remainder = 0.0 if last else max(remainder * (1 - share), FLOOR)
                     omega = join(omega, duration.sample_prior(rng, 1))
             urn.append(state)
             own = take(omega, np.array([state]))

@@ -66,6 +66,8 @@ def check_executor(executor: Any, workers: Workers | None) -> None:
 
 def check_init(init: Any, data: Data, model: Model) -> InitialStates:
     """A number of states, a trajectory, or "auto" if states are to be split and merged."""
+    if any(np.ma.is_masked(part) for part in (init if isinstance(init, (list, tuple)) else [init])):
+        raise ValueError("init must have a state for every time step, but some are masked; fill them in")
     if isinstance(init, str):
         if init != "auto":
             raise ValueError(f'init must be a number of states, a trajectory of states, or "auto", got {init!r}')

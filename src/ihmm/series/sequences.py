@@ -83,30 +83,55 @@ def match_columns(
 ) -> tuple[Sequence[Any], tuple[str, ...] | None]:
     """Data frames with their columns in one order: that of `columns`, or of the first data frame; and the names.
 
-    Series without names are taken as they are. A single column is not matched: it may have another name.
+    Names that are not texts are matched as they are written. Series without names are taken as they are, and so are
+    columns that are only numbered, 0, 1, …, where others have names. A single column is not matched: it may have
+    another name.
     """
     found = [column_names(part) for part in parts]
-    expected = next((names for names in found if names is not None), None) if columns is None else tuple(columns)
+    if columns is None:
+        known = [names for names in found if names is not None]
+        expected = next((names for names in known if not _are_numbers(names)), known[0] if known else None)
+    else:
+        expected = tuple(columns)
     if expected is None or len(expected) < 2:
+        expected = None if expected is None or expected == numbers(1) else expected
         return parts, expected if columns is not None or len(set(found)) == 1 else None
     matched = []
     for i, (part, names) in enumerate(zip(parts, found, strict=True)):
-        if names is not None and sorted(names) != sorted(expected):
+        if names is None or names == expected:
+            matched.append(part)
+        elif sorted(names) == sorted(expected):
+            matched.append(_take_columns(part, [names.index(name) for name in expected]))
+        elif _are_numbers(names) or _are_numbers(expected):
+            matched.append(part)
+        else:
             raise ValueError(
                 f"sequence {i} has the columns {', '.join(names)}, expected {', '.join(expected)}: "
                 "all series need the same columns"
             )
-        matched.append(part if names in (None, expected) else part[list(expected)])
-    return matched, expected
+    return matched, None if expected == numbers(len(expected)) else expected
 
 
 def column_names(part: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a data frame, or of a series; None if there are none, or numbers."""
+    """The names of the columns of a data frame, or of a series, as texts; None if there are none."""
     if isinstance(name := getattr(part, "name", None), str) and np.ndim(part) == 1:
         return (name,)
     names: Any = getattr(part, "columns", None)
-    named = names is not None and np.ndim(names) == 1 and len(names) and all(isinstance(name, str) for name in names)
-    return tuple(names) if named else None
+    return tuple(map(str, names)) if names is not None and np.ndim(names) == 1 and len(names) else None
+
+
+def numbers(n_columns: int) -> tuple[str, ...]:
+    """The names that pandas gives to columns without names."""
+    return tuple(map(str, range(n_columns)))
+
+
+def _are_numbers(names: tuple[str, ...]) -> bool:
+    """Whether columns are only numbered, in any order."""
+    return set(names) == set(numbers(len(names)))
+
+
+def _take_columns(part: Any, places: list[int]) -> Any:
+    return part.iloc[:, places] if hasattr(part, "iloc") else part[:, places]
 
 
 def _fill_missing(values: Array) -> BoolArray | None:

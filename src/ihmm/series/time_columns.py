@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ihmm._typing import Array
+from ihmm.series.arrays import as_array
 from ihmm.series.clock import SECONDS, Clock, is_regular, recorded_clock, unit_in
 
 SHORTEST = 10  # steps that a clock needs to be recognised
@@ -61,7 +62,7 @@ def without_columns(part: Any, columns: Sequence[Any]) -> Any:
         return part
     if hasattr(part, "columns"):
         return part[[name for name in part.columns if name not in columns]]
-    return np.delete(np.asarray(part), columns, axis=1)
+    return np.delete(as_array(part), columns, axis=1)
 
 
 def _names(part: Any) -> list[Any]:
@@ -69,7 +70,15 @@ def _names(part: Any) -> list[Any]:
     shape = _shape(part)
     if len(shape) != 2:
         return []
-    return list(part.columns) if hasattr(part, "columns") else list(range(shape[1]))
+    if not hasattr(part, "columns"):
+        return list(range(shape[1]))
+    names = list(part.columns)
+    if not all(np.ndim(name) == 0 or isinstance(name, tuple) for name in names):
+        raise TypeError(f"expected an array or a data frame, got a {type(part).__name__}; convert it with .to_pandas()")
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise ValueError(f"two columns are called {twice!r}; every column needs a name of its own")
+    return names
 
 
 def _shape(part: Any) -> tuple[int, ...]:
@@ -104,4 +113,4 @@ def _rises_steadily(part: Any, name: Any) -> bool:
 
 
 def _column(part: Any, name: Any) -> Array:
-    return np.asarray(part[name] if hasattr(part, "columns") else np.asarray(part)[:, name], np.float64)
+    return np.asarray(as_array(part[name]) if hasattr(part, "columns") else as_array(part)[:, name], np.float64)
