@@ -114,7 +114,7 @@ def test_fit_prints_a_summary_and_writes_all_files(folder):
     posterior = ihmm.Posterior.load("runs/x")
     assert result.stdout.startswith(repr(posterior.levels()))
     assert repr(posterior.summary()) in result.stdout
-    assert "Files in runs/x: " in result.stdout
+    assert "Files in runs/x: segmentation.csv, states.csv, rates.csv, summary.json, settings.toml, " in result.stdout
     table = pd.read_csv("runs/x/segmentation.csv")
     assert list(table) == ["sequence", "row", "current", "level", "level_probability", "state", "probability"]
     np.testing.assert_allclose(table["current"], RECORDING.y)
@@ -290,9 +290,9 @@ def test_predict_writes_states_probabilities_and_likelihood():
     assert f"Held-out log-likelihood {posterior.log_likelihood(values).sum():.2f}" in result.stdout
 
     printed = run("predict", "x", "new.csv", "--causal")
-    assert printed.stdout.startswith("sequence,row,state,p0,")
+    assert printed.stdout.startswith("sequence,row,level,state,p0,")
     assert "Held-out log-likelihood" in printed.stderr
-    causal = np.loadtxt(printed.stdout.splitlines()[1:], delimiter=",", usecols=3)
+    causal = np.loadtxt(printed.stdout.splitlines()[1:], delimiter=",", usecols=4)
     np.testing.assert_allclose(causal, posterior.filter(values)[:, 0], atol=1e-4)
 
 
@@ -319,7 +319,8 @@ def test_info_describes_a_run():
     fit("--out", "x")
     output = run("info", "x").stdout
     parts = "2 chains of 20 draws", "300 rows of current", "NoisyLevels(", "ParticleGibbs(", "seed      3", "numpy"
-    for part in parts:
+    verdict = json.loads(Path("x/summary.json").read_text())["check"]["verdict"]
+    for part in (*parts, "duration  Geometric(", f"levels. {verdict}"):
         assert part in output
 
 
