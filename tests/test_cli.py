@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from ihmm.cli._simulate import EMISSIONS
 from ihmm.running.start import dispersed
 from ihmm.series.sequences import Sequences
 from ihmm.store import RunFolder as Run
+from test_tables import ODDITIES
 
 SHORT = ("--draws", "20", "--tune", "10", "--chains", "2", "--seed", "3", "--no-report")
 RECORDING = ihmm.datasets.ion_channel(length=300)
@@ -94,6 +96,29 @@ def test_a_file_as_it_is_can_be_fitted_with_dates_and_marked_values():
     run("predict", "runs/odd", "odd.csv", "--out", "states.csv")
     run("fit", "--config", "runs/odd/settings.toml", "--no-report", "--out", "runs/again")
     np.testing.assert_array_equal(ihmm.Posterior.load("runs/again").states, ihmm.Posterior.load("runs/odd").states)
+
+
+@pytest.mark.parametrize(("content", "options", "note"), ODDITIES.values(), ids=ODDITIES)
+def test_every_oddity_of_a_file_is_read_and_named(content, options, note):
+    Path("odd.csv").write_text(content)
+    given = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+    quick = ("--emission", "gaussian", "--draws", 4, "--tune", 2, "--chains", 1, "--seed", 1, "--no-report", "--quiet")
+    result = run("fit", "odd.csv", "--column", "x", *given, *quick, "--out", "runs/odd")
+    assert pd.read_csv("runs/odd/segmentation.csv")["x"].tolist() == [1.5, -2, 3]
+    assert note is None or re.search(note, " ".join(result.stderr.split()))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda y: np.where(np.arange(300) == 7, -9999, y), "1 value is −9999, far from all others"),
+        (lambda y: np.minimum(y, np.quantile(y, 0.9)), "values equal the largest one"),
+    ],
+    ids=["marker", "saturated"],
+)
+def test_markers_and_saturation_are_named(change, words):
+    pd.DataFrame({"current": change(RECORDING.y)}).to_csv("trace.csv", index=False)
+    assert words in fit("--emission", "normal").stderr
 
 
 def test_states_are_ordered_and_named_now_or_later():
