@@ -30,6 +30,7 @@ myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings describe arguments and results
 autodoc_class_signature = "separated"
+autodoc_default_options = {"exclude-members": "__new__"}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True

@@ -33,7 +33,7 @@ def plain_page(posterior: ihmm.Posterior) -> str:
 
 def words(page: str) -> str:
     """The text of a page, without figures."""
-    page = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    page = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL).replace("<wbr>", "")
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
 
 

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from ihmm.cli._simulate import EMISSIONS
 from ihmm.running.start import dispersed
 from ihmm.series.sequences import Sequences
 from ihmm.store import RunFolder as Run
+from test_tables import ODDITIES
 
 SHORT = ("--draws", "20", "--tune", "10", "--chains", "2", "--seed", "3", "--no-report")
 RECORDING = ihmm.datasets.ion_channel(length=300)
@@ -96,6 +98,29 @@ def test_a_file_as_it_is_can_be_fitted_with_dates_and_marked_values():
     np.testing.assert_array_equal(ihmm.Posterior.load("runs/again").states, ihmm.Posterior.load("runs/odd").states)
 
 
+@pytest.mark.parametrize(("content", "options", "note"), ODDITIES.values(), ids=ODDITIES)
+def test_every_oddity_of_a_file_is_read_and_named(content, options, note):
+    Path("odd.csv").write_text(content)
+    given = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+    quick = ("--emission", "gaussian", "--draws", 4, "--tune", 2, "--chains", 1, "--seed", 1, "--no-report", "--quiet")
+    result = run("fit", "odd.csv", "--column", "x", *given, *quick, "--out", "runs/odd")
+    assert pd.read_csv("runs/odd/segmentation.csv")["x"].tolist() == [1.5, -2, 3]
+    assert note is None or re.search(note, " ".join(result.stderr.split()))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda y: np.where(np.arange(300) == 7, -9999, y), "1 value is −9999, far from all others"),
+        (lambda y: np.minimum(y, np.quantile(y, 0.9)), "values equal the largest one"),
+    ],
+    ids=["marker", "saturated"],
+)
+def test_markers_and_saturation_are_named(change, words):
+    pd.DataFrame({"current": change(RECORDING.y)}).to_csv("trace.csv", index=False)
+    assert words in fit("--emission", "normal").stderr
+
+
 def test_states_are_ordered_and_named_now_or_later():
     first = fit("--order-by", "mean", "--name", "0=closed", "--out", "runs/x")
     assert "closed" in first.stdout
@@ -114,7 +139,7 @@ def test_fit_prints_a_summary_and_writes_all_files(folder):
     posterior = ihmm.Posterior.load("runs/x")
     assert result.stdout.startswith(repr(posterior.levels()))
     assert repr(posterior.summary()) in result.stdout
-    assert "Files in runs/x: " in result.stdout
+    assert "Files in runs/x: segmentation.csv, states.csv, rates.csv, summary.json, settings.toml, " in result.stdout
     table = pd.read_csv("runs/x/segmentation.csv")
     assert list(table) == ["sequence", "row", "current", "level", "level_probability", "state", "probability"]
     np.testing.assert_allclose(table["current"], RECORDING.y)
@@ -290,9 +315,9 @@ def test_predict_writes_states_probabilities_and_likelihood():
     assert f"Held-out log-likelihood {posterior.log_likelihood(values).sum():.2f}" in result.stdout
 
     printed = run("predict", "x", "new.csv", "--causal")
-    assert printed.stdout.startswith("sequence,row,state,p0,")
+    assert printed.stdout.startswith("sequence,row,level,state,p0,")
     assert "Held-out log-likelihood" in printed.stderr
-    causal = np.loadtxt(printed.stdout.splitlines()[1:], delimiter=",", usecols=3)
+    causal = np.loadtxt(printed.stdout.splitlines()[1:], delimiter=",", usecols=4)
     np.testing.assert_allclose(causal, posterior.filter(values)[:, 0], atol=1e-4)
 
 
@@ -319,7 +344,8 @@ def test_info_describes_a_run():
     fit("--out", "x")
     output = run("info", "x").stdout
     parts = "2 chains of 20 draws", "300 rows of current", "NoisyLevels(", "ParticleGibbs(", "seed      3", "numpy"
-    for part in parts:
+    verdict = json.loads(Path("x/summary.json").read_text())["check"]["verdict"]
+    for part in (*parts, "duration  Geometric(", f"levels. {verdict}"):
         assert part in output
 
 

@@ -145,6 +145,15 @@ def test_columns_and_symbols_have_names():
     assert tree["posterior"]["probs"].dims == ("chain", "draw", "state", "symbol")
 
 
+def test_states_have_their_names_and_dwell_times_are_in_seconds():
+    timed = draw_some(draws=4, dt="2ms")
+    named = timed.relabel(names={0: "closed"}).to_datatree(log_likelihood=False, posterior_predictive=False)
+    steps = timed.summary().dwell.reshape(2, 4, -1)
+    assert named["posterior"]["state"].values[0] == "closed"
+    assert named["sample_stats"]["share"].sel(state="closed").shape == (2, 4)
+    np.testing.assert_allclose(named["posterior"]["dwell"].sel(state="closed"), 0.002 * steps[:, :, 0])
+
+
 def test_a_parameter_named_like_a_hyperparameter_keeps_apart():
     angles = np.angle(np.exp(1j * (Y - 4)))
     tree = draw_some(ihmm.Model(ihmm.VonMises(), MODEL.prior), angles, draws=4).to_datatree()

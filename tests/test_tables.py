@@ -144,9 +144,10 @@ ODDITIES = {
     "decimal commas as said": ("t;x\n0;1,500\n1;-2,000\n2;3,000\n", {"decimal": ","}, "semicolons"),
     "thousands": ("t;x\n0;1.500,0e-3\n1;-2,0\n2;3\n", {"decimal": ","}, "semicolons"),
     "minus signs": ("t,x\n0,1.5\n1,−2\n2,3\n", {}, None),
-    "comments": ("# made by a machine\nt,x\n0,1.5\n# a pause, see the notes\n1,-2\n2,3\n", {}, "2 lines of comments"),
+    "comments": ("# made by a machine\nt,x\n0,1.5\n# a pause, see the notes\n1,-2\n2,3\n", {}, "2 comment lines"),
     "names in a comment": ("# t x\n0 1.5\n1 -2\n2 3\n", {}, r"names of columns are in a comment \(t, x\)"),
     "units": ("t,x\ns,pA\n0,1.5\n1,-2\n2,3\n", {}, r"the line after the header has the units \(s, pA\)"),
+    "units, one of them 1": ("t;x\ns;1\n0;1,5\n1;-2\n2;3\n", {}, r"has the units \(s, 1\)"),
     "lines above": ("Acme 3000\nvoltage, 5, mV\n\nt,x\n0,1.5\n1,-2\n2,3\n", {"skip_rows": 3}, None),
     "Excel": ('\ufeff"t";"x"\r\n"0";"1,5"\r\n"1";"-2"\r\n"2";"3"\r\n', {}, "semicolons"),
 }  # fmt: skip
@@ -379,6 +380,6 @@ def test_files_must_have_the_same_columns(write):
 def test_a_million_rows_take_a_few_seconds(write):
     rows = "".join(f"2026-01-01 {i},{i % 7}.25\n" for i in range(1_000_000))
     file = write("time,current\n" + rows)
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert len(read([file], ["current"]).series[0]) == 1_000_000
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5

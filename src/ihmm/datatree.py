@@ -44,7 +44,7 @@ def groups(
     by_state = _by_state(posterior, posterior.summary())
     found = {
         "posterior": _posterior(posterior, by_state, states=states),
-        "sample_stats": _statistics(posterior, by_state["share"]),
+        "sample_stats": _statistics(posterior, share=by_state["share"]),
         "observed_data": Group({"y": (("time", *axes), posterior.data.values)}, {**time, **columns}),
     }
     if log_likelihood:
@@ -69,13 +69,16 @@ def _posterior(posterior: "Posterior", by_state: dict[str, FloatArray], *, state
     for name, values in by_state.items():
         if name == "share":
             continue
+        if name == "dwell":
+            values = posterior.clock.duration(values)
         axes = known.get(name) or ("state", *_axes(name, values.shape[3:], posterior.data.y.shape[1:]))
         if name in shared:
             axes, values = axes[1:], values[:, :, 0]
         if _varies(values):
             variables[name if name not in variables else f"emission_{name}"] = ((*SAMPLE, *axes), values)
     used = {axis for axes, _ in variables.values() for axis in axes}
-    named = {**_states(by_state["share"]), "to_state": _states(by_state["share"])["state"], **_columns(posterior)[1]}
+    labels = _states(posterior)
+    named = {"state": labels, "to_state": labels, **_columns(posterior)[1]}
     return Group(variables, coordinates | {name: value for name, value in named.items() if name in used})
 
 
@@ -172,7 +175,7 @@ def _statistics(posterior: "Posterior", share: FloatArray | None = None) -> Grou
     stats["lp"] = stats.pop("log_joint")
     if share is None:
         return Group(stats, _sample(posterior))
-    return Group({**stats, "share": ((*SAMPLE, "state"), share)}, {**_sample(posterior), **_states(share)})
+    return Group({**stats, "share": ((*SAMPLE, "state"), share)}, {**_sample(posterior), "state": _states(posterior)})
 
 
 # Axes
@@ -192,8 +195,10 @@ def _sample(posterior: "Posterior", draws: IntArray | None = None) -> dict[str, 
     return {"chain": [chain.chain for chain in posterior.draws], "draw": number}
 
 
-def _states(share: FloatArray) -> dict[str, Any]:
-    return {"state": np.arange(share.shape[2])}
+def _states(posterior: "Posterior") -> Array:
+    """The name of each state, or its number if none has a name."""
+    found = posterior.summary()
+    return np.array(found.labels) if found.names else np.arange(found.n_states)
 
 
 def _time(lengths: IntArray) -> dict[str, Any]:

@@ -48,7 +48,5 @@ def _compare_with_truth(run: Path) -> None:
     levels = ", ".join(f"{level:g}" for level in truth.means)
     click.echo(f"\nTrue levels: {levels} pA; noise variance {truth.noise**2:g}.")
     click.echo(f"The inferred state is correct at {accuracy:.1%} of the time steps.")
-    if outputs.can_report():
-        click.echo(f"Open {run / outputs.REPORT} in a browser to see the report.")
-    elif outputs.can_plot():
+    if not outputs.can_report() and outputs.can_plot():
         click.echo(f"Wrote a figure to {outputs.write_figure(posterior, run)}.")

@@ -298,5 +298,6 @@ def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json
     if record.get("reasons"):
         click.echo("\nWhy this model:\n  " + "\n  ".join(record["reasons"]))
     click.echo(f"\n{posterior.check().text(str(run))}")
-    files = sorted(path.name for path in run.iterdir() if path.suffix in (".json", ".csv", ".toml", ".html"))
-    click.echo(f"\nFiles in {run}: {', '.join(files)}")
+    click.echo(f"\nFiles in {run}: {', '.join(name for name in outputs.FILES if (run / name).exists())}.")
+    if (run / outputs.REPORT).exists():
+        click.echo(f"Open {run / outputs.REPORT} in a browser to see the report.")

@@ -1,5 +1,6 @@
 """ihmm info: the contents of a run folder."""
 
+import json
 from pathlib import Path
 
 import click
@@ -30,14 +31,20 @@ def info(run: Path) -> None:
     progress = contents.unfinished or f"finished: {settings.chains} chains of {settings.draws} draws"
     columns = f" of {', '.join(record['columns'])}" if record else ""
     series = f" in {len(lengths)} series" if len(lengths) > 1 else ""
+    every = f", one every {clock.text(1)}" if (clock := contents.data.clock) is not None and clock.is_known else ""
+    thinned = f", then {settings.thin} sweeps per draw" if settings.thin > 1 else ""
+    is_busy = store.busy(run)
     lines = {
-        "progress": progress + (", running now" if store.busy(run) else ""),
-        "data": f"{count_rows(int(lengths.sum()))}{columns}{series}",
+        "result": "" if contents.unfinished else _result(run),
+        "progress": progress + (", running now" if is_busy else ""),
+        "next": f"ihmm resume {run}" if contents.unfinished and not is_busy else "",
+        "data": f"{count_rows(int(lengths.sum()))}{columns}{series}{every}",
         "files": ", ".join(file["path"] for file in record.get("files", ())),
         "emission": settings.model.emission,
+        "duration": settings.model.duration,
         "prior": settings.model.prior,
         "sampler": settings.sampler,
-        "schedule": f"{settings.tune} tuning sweeps, thin {settings.thin}, init {settings.init}",
+        "schedule": f"{settings.tune} tuning sweeps{thinned}",
         "seed": settings.seed,
         "started": record.get("date"),
         "command": record.get("command"),
@@ -47,3 +54,15 @@ def info(run: Path) -> None:
     for name, value in lines.items():
         if value not in (None, ""):
             click.echo(f"  {name:<10}{value}")
+
+
+def _result(run: Path) -> str:
+    """The answer of a finished run and its verdict, as stored by `ihmm fit`."""
+    from ihmm.cli.outputs import SUMMARY  # slow to import
+
+    try:
+        stored = json.loads((run / SUMMARY).read_text("utf-8"))
+        number = stored["n_levels"]
+        return f"{number} level{'s' * (number != 1)}. {stored['check']['verdict']}"
+    except (OSError, ValueError, KeyError, TypeError):  # a run made in Python has none
+        return ""

@@ -33,8 +33,8 @@ def predict(
     """Predict the states of new data with the model of a RUN.
 
     FILEs are read with the column, id and delimiter of the run unless others are given. The output has the most
-    probable state of each row, the probability of each state, and the probability p_new of a state not in the run. The
-    held-out log-likelihood measures how well the model predicts the data.
+    probable level and state of each row, the probability of each state, and the probability p_new of a state not in the
+    run. The held-out log-likelihood measures how well the model predicts the data.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ihmm._typing import Array, ArrayLike, IntArray
-from ihmm.cli import provenance
+from ihmm.cli import fit_options, provenance
 from ihmm.diagnostics.check import Check
 from ihmm.posterior import Posterior
 from ihmm.series.clock import Clock
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SUMMARY, STATES, RATES = "summary.json", "states.csv", "rates.csv"
 SEGMENTATION, REPORT = "segmentation.csv", "report.html"
 FIGURE = "figure.png"
+FILES = (SEGMENTATION, STATES, RATES, SUMMARY, fit_options.FILE_NAME, provenance.FILE_NAME)  # beside the report
 MAX_SYMBOLS = 5  # most frequent symbols listed per state
 MAX_RATES = 12  # fastest transitions listed
 DIGITS = 4  # of probabilities
@@ -143,10 +144,14 @@ def _rate_lines(posterior: Posterior) -> list[str]:
 
 
 def write_predictions(file: Any, posterior: Posterior, table: Table, *, causal: bool) -> None:
-    """Write the most probable state of each row of new data, and the probabilities of all states and of a new one."""
+    """Write the most probable level and state of each row, and the probabilities of all states and of a new one."""
     probabilities = posterior.filter(table.series) if causal else posterior.smooth(table.series)
     names = [f"p{k}" for k in range(probabilities.shape[1] - 1)] + ["p_new"]
-    best = {"state": probabilities[:, :-1].argmax(axis=1)}
+    found, levels = posterior.summary(), posterior.levels()
+    known, of_level = probabilities[:, :-1], levels.level_of_state[:, None] == np.arange(levels.n_levels)
+    best: dict[str, Array] = {"level": (known @ of_level).argmax(axis=1), "state": known.argmax(axis=1)}
+    if found.names:
+        best["state_name"] = np.array(found.labels, object)[best["state"]]
     columns = best | dict(zip(names, probabilities.round(DIGITS).T, strict=True))
     lengths = [len(part) for part in table.series]
     _write_rows(file, table.names, lengths, table.clock or Clock(), columns)
@@ -205,7 +210,7 @@ def write_report(posterior: Posterior, folder: Path) -> Path:
 
     record = provenance.read(folder)
     about: dict[str, Any] = {name: record[name] for name in ("command", "date") if name in record}
-    about |= {f"reason {i}": reason for i, reason in enumerate(record.get("reasons", ()), 1)}
+    about |= {f"why this model, {i}": reason for i, reason in enumerate(record.get("reasons", ()), 1)}
     about |= {file["path"]: f"SHA-256 {file['sha256']}" for file in record.get("files", ())}
     names = record.get("columns")
     return report.write(posterior, folder / REPORT, title=folder.resolve().name, settings=about, names=names)

@@ -31,11 +31,13 @@ def forecast(forecast: Forecast, ax: Axes | None = None, history: ArrayLike | No
     n_columns = futures.shape[2]
     ax = make_axes(ax, height=2.8 if n_columns == 1 else 1 + 1.1 * n_columns)
     panels = split_rows(ax, [1.0] * n_columns)
+    step, unit = forecast.clock.scale(max(futures.shape[1], len(past)))
+    names = forecast.columns or (["observation"] if n_columns == 1 else [f"column {c}" for c in range(n_columns)])
     for c, panel in enumerate(panels):
-        _draw_fan(panel, futures[:, :, c], past[:, c])
-        panel.set_ylabel("observation" if n_columns == 1 else f"column {c}")
+        _draw_fan(panel, futures[:, :, c], past[:, c], step)
+        panel.set_ylabel(names[c])
         panel.tick_params(labelbottom=panel is panels[-1])
-    panels[-1].set_xlabel("steps ahead")
+    panels[-1].set_xlabel(f"time ahead ({unit})" if forecast.clock.is_known else "steps ahead")
     ax.figure.align_ylabels(panels)
     fan = [Patch(color=colour, label=f"{p:.0%}") for p, colour in INTERVALS.items()]
     handles = [Line2D([], [], color=PALETTE[0], label="median"), *reversed(fan)]
@@ -63,12 +65,13 @@ def _history(history: ArrayLike | None, columns: tuple[int, ...]) -> FloatArray:
     return values.reshape(len(values), -1)
 
 
-def _draw_fan(ax: Axes, futures: Array, past: FloatArray) -> None:
-    ahead = np.arange(1, futures.shape[1] + 1)
+def _draw_fan(ax: Axes, futures: Array, past: FloatArray, step: float) -> None:
+    """`step`: from one observation to the next, on the horizontal axis."""
+    ahead = step * np.arange(1, futures.shape[1] + 1)
     for p, colour in INTERVALS.items():
         low, high = np.quantile(futures, ((1 - p) / 2, (1 + p) / 2), axis=0)
         ax.fill_between(ahead, low, high, color=colour, linewidth=0)
     ax.plot(ahead, np.median(futures, axis=0), color=PALETTE[0], linewidth=1.3)
-    ax.plot(np.arange(1 - len(past), 1), past, color=text_colour(), linewidth=0.8, marker=".", markersize=3)
-    ax.axvline(0.5, color=GREY, linewidth=0.6, linestyle=":")
+    ax.plot(step * np.arange(1 - len(past), 1), past, color=text_colour(), linewidth=0.8, marker=".", markersize=3)
+    ax.axvline(0.5 * step, color=GREY, linewidth=0.6, linestyle=":")
     ax.margins(x=0.01)

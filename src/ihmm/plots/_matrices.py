@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from ihmm._typing import ArrayLike, IntArray
+from ihmm._typing import ArrayLike, FloatArray
 from ihmm.figures.plot_data import GREY, WRITTEN
 from ihmm.plots._axes import HEAT, WIDTH, add_colour_bar, integer_ticks, make_axes
 from ihmm.posterior import Posterior
@@ -50,22 +50,26 @@ def co_assignment(posterior: Posterior, ax: Axes | None = None, steps: ArrayLike
     """
     together = posterior.co_assignment(steps)
     total = int(posterior.lengths.sum())
+    has_times = posterior.clock.is_known and len(posterior.lengths) == 1
+    step, unit = posterior.clock.scale(total) if has_times else (1.0, "")
     ax = make_axes(ax, WIDTH / 2 + 0.6, WIDTH / 2 - 0.2)
     if steps is None:
-        image = ax.imshow(together, cmap=HEAT, vmin=0, vmax=1, extent=(-0.5, total - 0.5, total - 0.5, -0.5))
-        for begin in posterior.data.offsets[1:-1]:
-            ax.axhline(begin - 0.5, color=GREY, linewidth=0.5)
-            ax.axvline(begin - 0.5, color=GREY, linewidth=0.5)
+        begin, end = -0.5 * step, (total - 0.5) * step
+        image = ax.imshow(together, cmap=HEAT, vmin=0, vmax=1, extent=(begin, end, end, begin))
+        for first in posterior.data.offsets[1:-1]:
+            ax.axhline(first - 0.5, color=GREY, linewidth=0.5)
+            ax.axvline(first - 0.5, color=GREY, linewidth=0.5)
     else:
         image = ax.imshow(together, cmap=HEAT, vmin=0, vmax=1)
-        numbers = np.asarray(steps).astype(int)
+        places = np.asarray(steps) * step
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(integer_ticks())
-            axis.set_major_formatter(FuncFormatter(partial(_step_label, numbers)))
+            axis.set_major_formatter(FuncFormatter(partial(_place_label, places)))
     add_colour_bar(ax, image, "P(same state)")
-    ax.set(xlabel="step", ylabel="step")
+    label = f"time ({unit})" if has_times else "step"
+    ax.set(xlabel=label, ylabel=label)
     return ax
 
 
-def _step_label(numbers: IntArray, position: float, _: int | None) -> str:
-    return str(numbers[round(position)]) if 0 <= round(position) < len(numbers) else ""
+def _place_label(places: FloatArray, position: float, _: int | None) -> str:
+    return f"{places[round(position)]:.6g}" if 0 <= round(position) < len(places) else ""

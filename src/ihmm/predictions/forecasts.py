@@ -25,6 +25,7 @@ from ihmm.predictions.predict import (
     shared_out,
 )
 from ihmm.predictions.segment_chain import build_chain, node_of
+from ihmm.series.clock import Clock
 from ihmm.trajectory import runs
 
 
@@ -72,9 +73,15 @@ class Forecast(Samples):
         (draws, steps) or (draws, steps, D): observations.
     states
         (draws, steps): labels of the states, −1 for states not visited so far.
+    clock
+        How long a step lasts.
+    columns
+        Names of the columns, if they have names.
     """
 
     states: IntArray
+    clock: Clock = field(default=Clock(), kw_only=True)
+    columns: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     def state_probabilities(self, n_states: int) -> FloatArray:
         """(steps, n_states + 1): the last column is the probability of states not visited so far."""
@@ -104,8 +111,15 @@ def forecast(
 
     futures = list(in_threads(one_draw, items))
     circular = angular_columns(model.emission, known.values[0].size)
+    clock, columns = fitted.clock or Clock(), fitted.columns
     return [
-        Forecast(np.stack([y for y, _ in draws]), np.stack([states for _, states in draws]), circular=circular)
+        Forecast(
+            np.stack([y for y, _ in draws]),
+            np.stack([states for _, states in draws]),
+            circular=circular,
+            clock=clock,
+            columns=columns,
+        )
         for draws in zip(*futures, strict=True)
     ]
 

@@ -85,7 +85,7 @@ def transition_graph(posterior: Posterior) -> list[FigureItem]:
     })  # fmt: skip
     nodes = plot.circle("x", "y", radius="radius", source=source, fill_color="colour", line_color=None)
     style = {"text_align": "center", "text_baseline": "middle", "text_font_style": "bold", "text_font_size": "13px"}
-    inside = np.array([len(label) <= 3 for label in found.labels])
+    inside = np.full(found.n_states, all(len(label) <= 3 for label in found.labels))
     names = np.array(found.labels, object)
     plot.text(*place[inside].T, names[inside].tolist(), text_color="white", **style)
     below = place[~inside, 1] - radius[~inside] - 0.12

@@ -115,7 +115,7 @@ def states(posterior: Posterior, names: Sequence[str]) -> Table:
     dwell = {f"dwell ({unit})": factor * summary.dwell}
     for name, values in {**dwell, **summary.shape_of_dwell, **summary.parameters}.items():
         for index in np.ndindex(values.shape[2:]):
-            header.append(_parameter(name, index, names, letters(posterior)))
+            header.append(_parameter(name, index if values[0, 0].size > 1 else (), names, letters(posterior)))
             for k, row in enumerate(cells):
                 row.append(_interval(values[:, k, *index]))
     marked = zip(colours(len(cells)), cells, strict=True)
@@ -145,8 +145,10 @@ def transitions(posterior: Posterior) -> list[list[str]]:
 
 def settings(posterior: Posterior, others: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(name, value) of all settings."""
+    duration = posterior.model.duration
     all_settings = {
         "emission": posterior.model.emission,
+        **({"duration": duration} if duration is not None else {}),
         "prior": posterior.model.prior,
         "sampler": posterior.sampler,
         "seed": posterior.seed,

@@ -174,11 +174,11 @@ class Summary:
     @property
     def _heading(self) -> str:
         low, high = np.quantile(self.sizes, QUANTILES[1:], method="inverted_cdf")
-        count = f"{self.n_states} state{'s' * (self.n_states > 1)}; 95 % of the draws have {low} to {high}"
-        return f"{count}. Medians and 95 % intervals:"
+        share = f"at least 95 % of the draws have {low}" if low == high else f"95 % of the draws have {low} to {high}"
+        return f"{self.n_states} state{'s' * (self.n_states > 1)}; {share}. Medians and 95 % intervals:"
 
-    def _rows(self) -> list[list[str]]:
-        """Header and cells of the table that is printed."""
+    def _rows(self) -> tuple[list[list[str]], str]:
+        """Header and cells of the table that is printed, and in words the parameters that all states share."""
         shown = self.shape_of_dwell | {
             name: values for name, values in self.parameters.items() if values[0, 0].size <= MAX_SHOWN
         }
@@ -187,17 +187,20 @@ class Summary:
         for k in range(self.n_states):
             cells = [_interval(values[:, k]) for values in (scale.factor * self.dwell, *shown.values())]
             rows.append([self.labels[k], f"{self.shares[k]:.1%}", *cells])
-        return rows
+        columns = list(zip(*rows, strict=True))
+        shared = [c for c in columns[3:] if self.n_states > 1 and len(set(c[1:])) == 1]
+        own = [list(row) for row in zip(*(c for c in columns if c not in shared), strict=True)]
+        return own, f"In all states: {', '.join(f'{c[0]} {c[1]}' for c in shared)}." if shared else ""
 
     def __repr__(self) -> str:
-        rows = self._rows()
+        rows, shared = self._rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n  ".join([self._heading, *lines])
+        return "\n  ".join([self._heading, *lines, *filter(None, [shared])])
 
     def _repr_html_(self) -> str:
-        header, *rows = self._rows()
-        return _html.paragraph(self._heading) + _html.table(header, rows)
+        (header, *rows), shared = self._rows()
+        return _html.paragraph(self._heading) + _html.table(header, rows) + (_html.paragraph(shared) if shared else "")
 
 
 def summarise(

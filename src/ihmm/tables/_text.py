@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ihmm.series.clock import SECONDS
 from ihmm.series.texts import MISSING, is_number, is_number_with_comma
 from ihmm.tables._source import Layout, Source, TableError, is_comment, joined, text_rows
 
@@ -60,7 +61,8 @@ def open_text(path: Path, layout: Layout, text: bool, by: str | None) -> Source:
         # A column of symbols without a header: its first value also occurs further down.
         frame, above = _parse(path, delimiter, layout.skip_rows, ["1"], before, dtype=str), 0
     if n_comments := sum(1 for _ in _comments(path)):
-        notes.append(f"{n_comments} line{'s' * (n_comments > 1)} of comments (#) are left out")
+        lines = "1 comment line (#) is" if n_comments == 1 else f"{n_comments} comment lines (#) are"
+        notes.append(f"{lines} left out")
     return Source(path, frame, delimiter, above, layout, units or None, tuple(notes))
 
 
@@ -120,9 +122,15 @@ def _commented_header(path: Path, delimiter: str, n_columns: int) -> list[str]:
 
 
 def _units(names: list[str], rows: list[list[str]]) -> dict[str, str]:
-    """Units of the columns if the row below the header has texts above numbers, and no number itself."""
+    """Units of the columns if the row below the header has texts above numbers, and no number itself.
+
+    The one exception is 1, beside a unit of time: a quantity without a dimension.
+    """
     rows = [cells for cells in rows[:N_SAMPLE_LINES] if any(cells)]
-    if len(rows) < 3 or any(map(is_number_with_comma, rows[0])) or any(len(row) != len(names) for row in rows):
+    if len(rows) < 3 or any(len(row) != len(names) for row in rows):
+        return {}
+    without_dimension = {"1"} if any(cell.strip("[]() ") in SECONDS for cell in rows[0]) else set()
+    if any(is_number_with_comma(cell) and cell not in without_dimension for cell in rows[0]):
         return {}
     above_numbers = [
         cell not in MISSING and all(is_number_with_comma(row[i]) or row[i] in MISSING for row in rows[1:])
