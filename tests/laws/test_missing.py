@@ -75,7 +75,7 @@ def test_geweke(emission, sampler):
 def test_a_sequence_without_a_value():
     family, series = EMISSIONS["normal"]
     y = split(with_gaps(series, np.array([False, False, False, True, True])), [3, 2])
-    result = ihmm.testing.partition_test(ihmm.Model(family, PRIORS["plain"]), y, ihmm.ParticleGibbs(2), sweeps=4000)
+    result = ihmm.testing.partition_test(ihmm.Model(family, PRIORS["plain"]), y, ihmm.ParticleGibbs(2), sweeps=8000)
     assert result.p_value > ALARM, result
 
 
