@@ -135,7 +135,7 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
 def run(
     t, stop, n_particles, sticks, exits, hazards, density, after, system, reference, sequence, key, stream, scratch
 ):
-    """As `forward`."""
+    """What `forward` does, with room for one step in `scratch`."""
     rows, row_of = sticks.rows, sticks.row_of
     n_explicit, memory = sticks.size[2], len(after.factor)
     first, state, row, age, previous, mass = system
