@@ -1,5 +1,6 @@
 """How kernels are compiled, where they are kept, and what is said meanwhile."""
 
+import gc
 import io
 import os
 import pickle
@@ -41,6 +42,25 @@ def test_a_part_is_compiled_once_whatever_the_integers():
 
 def test_a_part_can_be_called_by_python_too():
     assert shifted(1.0, 2) == 3.0
+
+
+def test_garbage_is_collected_again_after_compiling():
+    assert gc.isenabled()
+    with _compiler.no_garbage_collection:
+        with _compiler.no_garbage_collection:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_garbage_collection_that_the_user_has_turned_off_stays_off():
+    gc.disable()
+    try:
+        with _compiler.no_garbage_collection:
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def folder(monkeypatch, *, chosen="", read_only=()):

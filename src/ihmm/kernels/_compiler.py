@@ -7,13 +7,18 @@ each function that Python calls, of which it becomes a part. That is half of the
 
 A part is compiled once for 64-bit integers, not again for 32-bit ones or for the values of constants.
 
+Three more things are left out that numba would do: the entry point for C, the passes for closures and for expressions
+of whole arrays, which kernels do not have, and garbage collection, a tenth of the time.
+
 All of this uses internals of numba; `_jit` does without it if they are not what they were.
 """
 
+import gc
 import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from threading import Lock
 from typing import Any, ClassVar
 
 from numba import _dynfunc
@@ -24,7 +29,8 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes
 
 from ihmm.kernels._cache import cache_folder, version_of_sources
 
@@ -38,7 +44,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     waiting: ClassVar[dict["Kernel", float]] = {}  # kernels being compiled or loaded, since when
 
     def __init__(self, py_func: Any, locals: Any, targetoptions: Any) -> None:
-        super().__init__(py_func, locals, targetoptions)
+        super().__init__(py_func, locals, targetoptions, KernelCompiler)
         self._cache = KernelCache(py_func)
         self._part = CPUDispatcher(py_func, locals, targetoptions, PartCompiler)
         for each in (self, self._part):
@@ -47,7 +53,8 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         Kernel.waiting[self] = time.monotonic()
         try:
-            with self._cache.locked():  # another process that compiles it now will have stored it by then
+            # another process that compiles it now will have stored it by then
+            with self._cache.locked(), no_garbage_collection:
                 compiled = super().compile(sig)
             for overload in self.overloads.values():
                 overload.library._shared_module = None  # for linking; megabytes, and only parts are linked
@@ -68,6 +75,29 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def get_overload(self, sig: Any) -> Any:
         return self._part.get_overload(sig)
+
+
+class NoGarbageCollection:
+    """Garbage is not collected as long as one thread or several are in this context."""
+
+    def __init__(self) -> None:
+        self._lock, self._depth, self._was_enabled = Lock(), 0, False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._depth == 0:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0 and self._was_enabled:
+                gc.enable()
+
+
+no_garbage_collection = NoGarbageCollection()
 
 
 class SteadyFlags(Flags):  # type: ignore[misc]
@@ -125,13 +155,32 @@ class PartLowering(NativeLowering):  # type: ignore[misc]
         return True
 
 
-class PartCompiler(CompilerBase):  # type: ignore[misc]
+@register_pass(mutates_CFG=True, analysis_only=False)
+class KernelLowering(NativeLowering):  # type: ignore[misc]
+    _name = "ihmm_kernel_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.flags.no_cfunc_wrapper = True  # not an option, for the same reason
+        return bool(super().run_pass(state))
+
+
+class KernelCompiler(CompilerBase):  # type: ignore[misc]
+    lowering: ClassVar[type] = KernelLowering
+
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.passes = [(PartLowering if each is NativeLowering else each, why) for each, why in pipeline.passes]
+        pipeline.passes = [
+            (self.lowering if each is NativeLowering else each, why)
+            for each, why in pipeline.passes
+            if each not in (InlineClosureLikes, NopythonRewrites)
+        ]
         pipeline._finalized = False
         pipeline.finalize()
         return [pipeline]
+
+
+class PartCompiler(KernelCompiler):
+    lowering = PartLowering
 
 
 class Locator(_CacheLocator):  # type: ignore[misc]

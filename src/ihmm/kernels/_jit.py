@@ -23,6 +23,14 @@ def jit(function: Function) -> Function:
     return _compiled(function, FLAGS)
 
 
+def in_place(function: Function) -> Function:
+    """The same, for functions that neither allocate arrays nor return any: compiled without reference counts.
+
+    A bundle of arrays is counted array by array wherever it is mentioned, which is much code to compile and to run.
+    """
+    return _compiled(function, FLAGS | {"_nrt": False})
+
+
 def inlined(function: Function) -> Function:
     """The same, but inlined into every caller: for the few lines that inner loops execute most often.
 

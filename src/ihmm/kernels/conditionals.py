@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place, jit
 from ihmm.kernels.counts import count_tables, log_rise, row_total
 from ihmm.kernels.draws import FLOOR, MAX_RATE, draw_poisson, log_beta, log_gamma, normal, uniform
 from ihmm.kernels.sticks import ENDLESS
@@ -90,7 +90,7 @@ def draw_tables(stream, counts, measure):
     return tables
 
 
-@jit
+@in_place
 def add_self_tables(stream, served, counts, beta, concentration):
     """Tables of the self-transitions that were wanted before each departure, and not made.
 
@@ -107,7 +107,7 @@ def add_self_tables(stream, served, counts, beta, concentration):
             served[j] += draw_poisson(stream, rate) if rate < MAX_RATE else rate + math.sqrt(rate) * normal(stream)
 
 
-@jit
+@in_place
 def mass_of_others(beta, j):
     """1 − β_j as a sum of small positive terms."""
     total = FLOOR
@@ -117,7 +117,7 @@ def mass_of_others(beta, j):
     return total
 
 
-@jit
+@in_place
 def remove_overrides(stream, tables, beta, stickiness):
     """m̄ in place of m: w_j ~ Binomial(m_jj, ρ / (ρ + β_j(1−ρ))) of the tables are due to the self-transition bias."""
     if stickiness > 0.0:
@@ -151,7 +151,7 @@ def draw_masses(stream, priors, counts, beta, concentration, stickiness, no_self
     return concentration, stickiness
 
 
-@jit
+@in_place
 def slice_along(stream, priors, counts, beta, point, axis, no_self):
     """Slice sampling of one coordinate, in place: stepping out by 1, then shrinkage (Neal 2003)."""
     start = min(max(point[axis], -MAX_ABS), MAX_ABS)
@@ -178,7 +178,7 @@ def slice_along(stream, priors, counts, beta, point, axis, no_self):
             high = point[axis]
 
 
-@jit
+@in_place
 def log_masses(priors, counts, beta, point, no_self=False):
     """log p(log c, logit ρ, s | β) up to a constant: priors and one Dirichlet-multinomial per row."""
     concentration, stickiness = math.exp(point[0]), logistic(point[1])
@@ -210,7 +210,8 @@ def rescale_beta(stream, priors, counts, beta, gamma, concentration):
     """
     each = 0.0 if priors.n_total == ENDLESS else gamma / priors.n_total
     j = int(uniform(stream) * (len(beta) - 1))
-    point = np.array([math.log(concentration), math.log(FLOOR)])
+    point = np.empty(2)
+    point[0], point[1] = math.log(concentration), math.log(FLOOR)
     low, high = -MAX_LOGIT, MAX_LOGIT
     start = min(max(math.log(mass_of_others(beta, j)) - math.log(beta[j]), low), high)
     x, level = start, -math.inf
@@ -239,12 +240,12 @@ def with_weight(beta, j, own, others):
     return new
 
 
-@jit
+@in_place
 def logistic(x):
     return 1.0 / (1.0 + math.exp(-x))
 
 
-@jit
+@in_place
 def draw_gamma(stream, priors, served, gamma):
     """Escobar and West: η ~ Beta(γ + 1, M), then a mixture of Gamma(a + K, ·) and Gamma(a + K − 1, ·).
 
@@ -296,7 +297,7 @@ def draw_rows(stream, counts, measure):
     return measure
 
 
-@jit
+@in_place
 def draw_dirichlet(stream, weights):
     """Replace concentrations by a Dirichlet draw, computed in logarithms; no entry is zero."""
     top = -math.inf
@@ -311,6 +312,6 @@ def draw_dirichlet(stream, weights):
         weights[k] = max(weights[k] / total, FLOOR)
 
 
-@jit
+@in_place
 def bounded_gamma(stream, shape, rate):
     return min(max(math.exp(log_gamma(stream, shape)) / rate, MIN_GAMMA), MAX_GAMMA)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place, jit
 from ihmm.kernels.draws import uniform
 
 MAX_DIRECT = 16  # customers or factors up to which there are no shortcuts
@@ -50,7 +50,7 @@ def steps_in(states, k):
     return steps[:n]
 
 
-@jit
+@in_place
 def row_total(counts):
     """Σ_k n_k of one row."""
     number = 0
@@ -85,7 +85,7 @@ def moments(states, values, n_states):
     return count, average, square
 
 
-@jit
+@in_place
 def count_tables(stream, customers, concentration):
     """Σ_i Bernoulli(a / (a + i)), i = 0 … n − 1: the first customer always opens a table.
 
@@ -115,7 +115,7 @@ def count_tables(stream, customers, concentration):
     return tables
 
 
-@jit
+@in_place
 def log_rise(x, n):
     """Log of the rising factorial x(x + 1)…(x + n − 1), n an integer; accurate for tiny and for huge x."""
     if x > MAX_DIRECT:
@@ -128,7 +128,7 @@ def log_rise(x, n):
     return math.log(product)
 
 
-@jit
+@in_place
 def log_half_step(x):
     """log Γ(x + ½) − log Γ(x), by its asymptotic series where that is accurate to machine precision."""
     if x < 32.0:
@@ -138,7 +138,7 @@ def log_half_step(x):
     return 0.5 * math.log(x) - inverse * (1.0 / 8.0 - square * (1.0 / 192.0 - square / 640.0))
 
 
-@jit
+@in_place
 def log_gamma_ratio(i, a):
     """log Γ(i) − log Γ(a + i) for i ≥ 16, by Stirling's series: with lgamma, a ≪ 1 would be lost to cancellation."""
     i = float(i)
@@ -172,14 +172,14 @@ def compact(path, rank, renamed):
     return kept[:n_kept]
 
 
-@jit
+@in_place
 def rename(path, label, renamed):
     """The state sequence with every state k replaced by label[k]."""
     for t in range(len(path)):
         renamed[t] = label[path[t]]
 
 
-@jit
+@in_place
 def count_overlap(left, right, counts):
     """counts[a, b]: number of steps at which one state sequence is in state a and the other in state b."""
     for a in range(counts.shape[0]):

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place, jit
 
 
-@jit
+@in_place
 def log_normal(y, mean, factor, constant, out):
     """factor_k (y_t − mean_k)² − constant_k for every state and step, shape (K, T)."""
     for k in range(len(mean)):
@@ -17,7 +17,7 @@ def log_normal(y, mean, factor, constant, out):
             out[k, t] = residual * residual * factor[k] - constant[k]
 
 
-@jit
+@in_place
 def log_normal_at(y, states, mean, factor, constant, out):
     """The same for the state of each step, shape (T,)."""
     for t in range(len(y)):

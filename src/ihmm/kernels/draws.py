@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place
 
 FLOOR = 1e-300  # smallest probability
 MAX_LOG_DIFFERENCE = (
@@ -21,7 +21,7 @@ ALWAYS_ACCEPT = -40.0  # exp(−eˣ) is 1 for all x below
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 
 
-@jit
+@in_place
 def seed_stream(stream, key, number):
     """Seed `stream` from a key and a number."""
     word = mix(np.uint64(key) + mix(np.uint64(number) + GOLDEN_RATIO))
@@ -30,13 +30,13 @@ def seed_stream(stream, key, number):
         stream[i] = mix(word)
 
 
-@jit
+@in_place
 def copy_stream(source, target):
     for i in range(4):
         target[i] = source[i]
 
 
-@jit
+@in_place
 def mix(word):
     """The finaliser of splitmix64."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -44,7 +44,7 @@ def mix(word):
     return word ^ (word >> np.uint64(31))
 
 
-@jit
+@in_place
 def uniform(stream):
     """Uniform on [0, 1), 53 bits."""
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
@@ -59,7 +59,7 @@ def uniform(stream):
     return (result >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@jit
+@in_place
 def normal(stream):
     """Standard normal draw, by Marsaglia's polar method."""
     while True:
@@ -70,7 +70,7 @@ def normal(stream):
             return x * math.sqrt(-2.0 * math.log(square) / square)
 
 
-@jit
+@in_place
 def log_gamma(stream, shape):
     """Logarithm of a Gamma(shape, 1) draw, accurate for tiny shapes: log G(a) = log G(a+1) + log(U)/a."""
     if shape < SMALL_SHAPE:
@@ -78,7 +78,7 @@ def log_gamma(stream, shape):
     return log_gamma_above_one(stream, shape + 1.0) + math.log(1.0 - uniform(stream)) / shape
 
 
-@jit
+@in_place
 def log_gamma_small(stream, shape):
     """Logarithm of a Gamma(a, 1) draw for small a, by the method of Liu, Martin and Syring.
 
@@ -98,7 +98,7 @@ def log_gamma_small(stream, shape):
                 return x
 
 
-@jit
+@in_place
 def log_gamma_above_one(stream, shape):
     """Logarithm of a Gamma(shape, 1) draw for shape ≥ 1, by the method of Marsaglia and Tsang."""
     d = shape - 1.0 / 3.0
@@ -113,7 +113,7 @@ def log_gamma_above_one(stream, shape):
                 return math.log(d) + log_v
 
 
-@jit
+@in_place
 def split(stream, a, b):
     """(v, 1 − v) with v ~ Beta(a, b); both are positive.
 
@@ -128,14 +128,14 @@ def split(stream, a, b):
     return max(1.0 / (1.0 + math.exp(-difference)), FLOOR), max(1.0 / (1.0 + math.exp(difference)), FLOOR)
 
 
-@jit
+@in_place
 def log_beta(stream, a, b):
     """Logarithm of a Beta(a, b) draw."""
     difference = log_gamma(stream, b) - log_gamma(stream, a)
     return -(max(difference, 0.0) + math.log1p(math.exp(-abs(difference))))
 
 
-@jit
+@in_place
 def draw_poisson(stream, rate):
     """The number of points of a Poisson process in [0, rate], by the method of Ahrens and Dieter.
 
@@ -158,7 +158,7 @@ def draw_poisson(stream, rate):
     return count
 
 
-@jit
+@in_place
 def draw_binomial(stream, n, p):
     """The number of n uniform points below p; halved at the median of the points, which is a Beta variate."""
     count = 0
@@ -174,7 +174,7 @@ def draw_binomial(stream, n, p):
     return count
 
 
-@jit
+@in_place
 def draw_index(stream, weight):
     """An index drawn with probability proportional to its weight; never one of weight zero."""
     total, last = 0.0, 0

@@ -277,6 +277,10 @@ def sample_beam(first, state, mass, in_logarithms, sequence, rows, slices, key, 
                 allowed = t == end - 1 or rows[state[p], path[t + 1]] > slices[t + 1]
                 weight[p - low] = mass[p] if allowed else nothing
             if in_logarithms:
-                weight[: high - low] = np.exp(weight[: high - low] - weight[: high - low].max())
+                top = -math.inf
+                for i in range(high - low):
+                    top = max(top, weight[i])
+                for i in range(high - low):
+                    weight[i] = math.exp(weight[i] - top)
             path[t] = state[low + draw_index(stream, weight[: high - low])]
         end = begin

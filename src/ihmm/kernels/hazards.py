@@ -1,9 +1,9 @@
 """Hazards of a duration law."""
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place
 
 
-@jit
+@in_place
 def fill_hazards(ratio, last, hazard):
     """h(g) = p(g)/S(g), S(g) = p(g) + p(g+1) + …, for each row, from ratio(g) = p(g+1)/p(g) and the last S/p.
 
@@ -17,7 +17,7 @@ def fill_hazards(ratio, last, hazard):
             hazard[k, g] = 1.0 / inverse
 
 
-@jit
+@in_place
 def fill_residual_hazards(hazard, last, residual):
     """1/m(a) for each row, m(a) = E[D − a + 1 | D ≥ a] = 1 + (1 − h(a)) m(a+1), from the last m backwards."""
     for k in range(hazard.shape[0]):

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place, jit
 
 
-@jit
+@in_place
 def relate(source, scale, least, target):
     """A (K, T) table as (T, K): relative to the scale of each step, and at least `least`."""
     n_rows, n_columns = source.shape

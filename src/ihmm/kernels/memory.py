@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -29,7 +29,7 @@ class AfterChange(NamedTuple):
     dof: float  # ν of Student t noise, infinite if it is Gaussian
 
 
-@jit
+@in_place
 def log_density_after_change(after, t, age, k, j):
     """log f of step t in state k at the given age, 1 to p, entered from state j."""
     value, mean, level, factor, scale, dof = after

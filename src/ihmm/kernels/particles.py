@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm.kernels._jit import inlined, jit
+from ihmm.kernels._jit import in_place, inlined, jit
 from ihmm.kernels.draws import draw_index, seed_stream, uniform
 from ihmm.kernels.sticks import extend_row, open_row
 
@@ -61,7 +61,7 @@ def mix_rows(rows, row_tail, row, mass, begin, last, mixture):
     return tail
 
 
-@jit
+@in_place
 def reach_out(sticks, r, u):
     """Break row r until it reaches beyond u, or has nothing left but rounding. False: θ's arrays are full."""
     n_explicit = sticks.size[2]
@@ -74,7 +74,7 @@ def reach_out(sticks, r, u):
     return True
 
 
-@jit
+@in_place
 def search(reach, low, high, u):
     """The first index in [low, high) with reach > u, or the last one."""
     if high - low <= LINEAR_SEARCH:
@@ -92,7 +92,7 @@ def search(reach, low, high, u):
     return low
 
 
-@jit
+@in_place
 def open_rows(sticks, state, row, begin, end):
     """Open the rows that the pairs of a step lack."""
     for p in range(begin, end):
@@ -104,7 +104,7 @@ def open_rows(sticks, state, row, begin, end):
     return NOTHING
 
 
-@jit
+@in_place
 def weigh_tail(n_explicit, column_of, log_tail, b, state, mass, begin, end):
     """Multiply the masses of tail states by f/g, all on the scale of the largest factor.
 
@@ -172,7 +172,7 @@ def trace_sequence(stream, sticks, system, reference, ancestor_sampling, p, begi
         on_reference = not ancestor_sampling and is_reference(stream, system, p, reference[t])
 
 
-@jit
+@in_place
 def is_reference(stream, system, p, reference_state):
     """Whether a particle of pair p is the reference: one of the `number` in its state."""
     return system.state[p] == reference_state and uniform(stream) * system.number[p] < 1.0

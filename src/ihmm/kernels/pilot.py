@@ -9,12 +9,12 @@ import math
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place, jit
 
 NEGLIGIBLE = 1e-7  # posterior weight
 
 
-@jit
+@in_place
 def _log_t(square, dof):
     """log density of a standardised residual with the given square, without the constant."""
     if math.isinf(dof):
@@ -22,7 +22,7 @@ def _log_t(square, dof):
     return -0.5 * (dof + 1.0) * math.log1p(square / dof)
 
 
-@jit
+@in_place
 def _log_constant(dof):
     """The constant of the log density of a standardised residual."""
     if math.isinf(dof):
@@ -133,7 +133,7 @@ def smooth(settled, change, offsets, log_initial, log_stay, log_jump, dwell, wei
     return total
 
 
-@jit
+@in_place
 def _log_sum(terms):
     highest = terms[0]
     for i in range(1, len(terms)):
@@ -326,7 +326,7 @@ def maximise(y, z, offsets, weight, moves, level, scale, coefficients, dof, dwel
     return dofs[best]
 
 
-@jit
+@in_place
 def _clear(matrix, vector, n):
     for i in range(n):
         vector[i] = 0.0
@@ -334,7 +334,7 @@ def _clear(matrix, vector, n):
             matrix[i, j] = 0.0
 
 
-@jit
+@in_place
 def _solve(matrix, vector, n):
     """Solve the first n equations in place by elimination; the matrix is symmetric and positive definite."""
     for i in range(n):

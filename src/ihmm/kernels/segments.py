@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place, jit
 from ihmm.kernels.draws import FLOOR, copy_stream, draw_index, seed_stream, uniform
 from ihmm.kernels.memory import log_density_after_change
 from ihmm.kernels.particles import GROW, NOTHING, reach_out, search
@@ -78,7 +78,7 @@ class SegmentDensity(NamedTuple):
     log_marginal: np.ndarray  # (B,): log g_t
 
 
-@jit
+@in_place
 def describe_runs(sequence, cap, memory, reference):
     """Age and previous state of every step of the reference path, and the greatest age that is possible there."""
     state, age, previous, oldest = reference
@@ -96,30 +96,55 @@ def describe_runs(sequence, cap, memory, reference):
         previous[t] = before if run <= memory else -1
 
 
+class Scratch(NamedTuple):
+    """Room for one step: M particles that stay or leave, and their candidates."""
+
+    parent_of: np.ndarray  # (M,): of survivors, one for each parent at most
+    new_age: np.ndarray  # (M,)
+    new_previous: np.ndarray  # (M,)
+    leaving_state: np.ndarray  # (M,)
+    leaving_row: np.ndarray  # (M,)
+    leaving: np.ndarray  # (M,)
+    slot: np.ndarray  # (states,): −1
+    arriving: np.ndarray  # of candidates, before their densities
+    weight: np.ndarray  # of candidates
+    log_density: np.ndarray  # of candidates
+    kept: np.ndarray  # (M,)
+    before: np.ndarray  # (4,): the stream at the beginning of the step
+
+
 @jit
 def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system, reference, sequence, key, stream):
     """Run the particles from step t on. Returns (stop, NOTHING), or (t, k): step t needs the density of tail state k,
     hazards at greater ages of a state (OLDER − k), or more room (GROW). Supply it and call again: the step is replayed
     with the same numbers."""
+    most = n_particles + 2
+    # New segments: a group for each previous state that is remembered, else one
+    n_candidates = most + (most if len(after.factor) else 1) * sticks.size[2]
+    scratch = Scratch(
+        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
+        np.empty(most, np.int64), np.empty(most), np.full(len(sticks.beta), -1), np.empty(n_candidates),
+        np.empty(n_candidates), np.empty(n_candidates), np.empty(most, np.int64), np.empty(4, np.uint64),
+    )  # fmt: skip
+    return run(
+        t, stop, n_particles, sticks, exits, hazards, density, after, system, reference, sequence, key, stream, scratch
+    )
+
+
+@in_place
+def run(
+    t, stop, n_particles, sticks, exits, hazards, density, after, system, reference, sequence, key, stream, scratch
+):
+    """What `forward` does, with room for one step in `scratch`."""
     rows, row_of = sticks.rows, sticks.row_of
     n_explicit, memory = sticks.size[2], len(after.factor)
     first, state, row, age, previous, mass = system
     offset, explicit, column_of, log_ratio, log_marginal = density
     cap, hazard, first_hazard, known_ages = hazards
     exit_total, exit_tail = exits
+    parent_of, new_age, new_previous, leaving_state, leaving_row, leaving = scratch[:6]
+    slot, arriving, weight, log_density, kept, before = scratch[6:]
     has_tail = n_explicit < sticks.n_total
-    most = n_particles + 2
-
-    # Survivors: one for each parent at most. New segments: a group for each previous state that is remembered, else one
-    parent_of = np.empty(most, np.int64)
-    new_age, new_previous = np.empty(most, np.int64), np.empty(most, np.int64)
-    leaving_row, leaving = np.empty(most, np.int64), np.empty(most)
-    leaving_state, slot = np.empty(most, np.int64), np.full(len(sticks.beta), -1)
-    n_groups_most = most if memory else 1
-    # of the candidates: before and with their densities
-    arriving, weight, log_density = np.empty((3, most + n_groups_most * n_explicit))
-    kept = np.empty(most, np.int64)
-    before = np.empty(4, np.uint64)
     while t < stop:
         if sequence[t] >= 0:
             seed_stream(stream, key, sequence[t])
@@ -333,7 +358,7 @@ def forward(t, stop, n_particles, sticks, exits, hazards, density, after, system
     return t, NOTHING
 
 
-@jit
+@in_place
 def draw_from_tail(sticks, exits, r, itself, u):
     """A tail state k ≠ j with probability ∝ π_jk, j being the state of row r; −1: θ's arrays are full."""
     n_explicit = sticks.size[2]
@@ -359,7 +384,7 @@ def draw_from_tail(sticks, exits, r, itself, u):
         k += 1
 
 
-@jit
+@in_place
 def sort_tail(system, begin, end):
     """Sort particles of one step and age by state and previous state."""
     _, state, row, _, previous, mass = system
@@ -373,7 +398,7 @@ def sort_tail(system, begin, end):
             q -= 1
 
 
-@jit
+@in_place
 def open_exits(sticks, exits, state, row, begin, end):
     """Open the rows that the particles of a step lack, and measure how they are left."""
     for p in range(begin, end):
@@ -391,7 +416,7 @@ def open_exits(sticks, exits, state, row, begin, end):
     return NOTHING
 
 
-@jit
+@in_place
 def measure_exit(sticks, exits, r, itself):
     """1 − π_jj, and the part of it outside V."""
     n_explicit = sticks.size[2]
@@ -405,7 +430,7 @@ def measure_exit(sticks, exits, r, itself):
     exits.tail[r], exits.total[r] = tail, total + tail
 
 
-@jit
+@in_place
 def weigh_tail(density, after, b, is_remembered, system, begin, first_tail, end):
     """Multiply the masses of draws from the tail by f/g, all on the scale of the largest factor.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place, jit
 
 TILE = 8  # steps that are transposed together: a line of the cache
 
@@ -45,7 +45,7 @@ class LaneMemory(NamedTuple):
     dof: np.ndarray  # (lane,)
 
 
-@jit
+@in_place
 def transpose(table, target):
     """A table (rows, steps) as (steps, rows); the table may have room for more steps."""
     n_steps, n_rows = target.shape
@@ -92,7 +92,7 @@ def remember_lanes(memory, begin, n_states, log_density):
                     log_density[t, n_states + i, d] = log_density[t, k, d]
 
 
-@jit
+@in_place
 def relate_lanes(log_density, least, scale):
     """Log densities (T, columns, lane), made relative to the largest of each step, and at least `least`, in place.
 
@@ -155,7 +155,7 @@ def filter_lanes(chains, density, starts, current, filtered, total):
     return smallest
 
 
-@jit
+@in_place
 def advance_lanes(chains, current, leaving, predicted):
     """The probabilities of all nodes one step later, up to the factors of the current ones."""
     state, _, older, stay, leave, entry, _, initial, rows = chains
@@ -182,7 +182,7 @@ def advance_lanes(chains, current, leaving, predicted):
                 predicted[i, d] += leaving[j, d] * rows[j, k, d]
 
 
-@jit
+@in_place
 def predict_lanes(current, rows, predicted):
     """Σ_j current_j π_jk for every state k and lane."""
     n_states, n_lanes = current.shape
@@ -222,7 +222,7 @@ def add_smoothed_lanes(chains, filtered, scale, continues, label, current, total
         add_to_labels(chains.state, current, label, future, total[t])
 
 
-@jit
+@in_place
 def go_back_lanes(chains, filtered, ratio, future, current):
     """Smoothed probabilities of a step, from the ratio of smoothed to predicted ones of the next."""
     state, _, older, stay, leave, entry, _, initial, rows = chains
@@ -319,11 +319,13 @@ def add_filtered_lanes(state, filtered, scale, label, total):
         add_to_labels(state, filtered[t], label, by_state, total[t])
 
 
-@jit
+@in_place
 def add_to_labels(state, probabilities, label, by_state, total):
     """Add the probabilities of the nodes, (nodes, lane), to those of the labels of their states."""
     n_states, n_lanes = label.shape
-    by_state[:] = 0.0
+    for k in range(n_states):
+        for d in range(n_lanes):
+            by_state[k, d] = 0.0
     for i in range(len(state)):
         k = state[i]
         for d in range(n_lanes):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ihmm.kernels._jit import jit
+from ihmm.kernels._jit import in_place, jit
 from ihmm.kernels.draws import FLOOR, seed_stream, split
 
 STICK, INITIAL, FRESH = 1 << 40, (1 << 40) + 1, 1 << 41  # stream numbers: β, the initial row, rows of new states
@@ -42,7 +42,7 @@ class Sticks(NamedTuple):
     streams: np.ndarray  # (rows, 4)
 
 
-@jit
+@in_place
 def start(sticks, beta, initial, rows):
     """Fill θ with the draws of the last sweep: K states, their rows and the initial row."""
     n_states = len(beta) - 1
@@ -61,7 +61,7 @@ def start(sticks, beta, initial, rows):
     seed_stream(sticks.stick, sticks.key, STICK)
 
 
-@jit
+@in_place
 def break_until(sticks, threshold):
     """Break sticks off β until the rest is below `threshold` or no states remain. False: the arrays are full."""
     while sticks.left[sticks.size[0] - 1] >= threshold and sticks.size[0] < sticks.n_total:
@@ -71,7 +71,7 @@ def break_until(sticks, threshold):
     return True
 
 
-@jit
+@in_place
 def break_stick(sticks):
     """Break the next state off β, without opening its row.
 
@@ -129,7 +129,7 @@ def arrange(sticks, threshold, order):
         sum_tail(sticks, r)
 
 
-@jit
+@in_place
 def explicit_first(beta, threshold, order):
     """An order of the states in which those with β_k ≥ threshold come first; returns the number of these."""
     n_explicit = 0
@@ -153,14 +153,14 @@ def permute(values, order):
         values[k] = before[order[k]]
 
 
-@jit
+@in_place
 def sum_left(sticks, begin):
     """The mass of β after each column from `begin` on, as a sum of small positive terms."""
     for k in range(sticks.size[0] - 1, begin, -1):
         sticks.left[k - 1] = sticks.left[k] + sticks.beta[k]
 
 
-@jit
+@in_place
 def sum_tail(sticks, r):
     """The mass of a row outside V, as a sum of small positive terms (1 − Σ_V would cancel)."""
     total = 0.0
@@ -170,7 +170,7 @@ def sum_tail(sticks, r):
     sticks.tail[r] = total + sticks.rest[r]
 
 
-@jit
+@in_place
 def open_until(sticks, limit):
     """Open the rows of all states, and break sticks until the rest of every row is below `limit` or there are no more
     states. All states are then explicit, and all columns known. False: the arrays are full.
@@ -191,7 +191,7 @@ def open_until(sticks, limit):
     return True
 
 
-@jit
+@in_place
 def open_row(sticks, state):
     """Start the row of a state, π_j ~ DP(c, (1−ρ)β + ρδ_j), and draw its columns in V."""
     r = sticks.size[1]
@@ -203,7 +203,7 @@ def open_row(sticks, state):
     sticks.tail[r] = sticks.rest[r]
 
 
-@jit
+@in_place
 def extend_row(sticks, r, n_columns, limit):
     """Break off the first `n_columns` columns of row r, and more until its rest is below `limit`. False: the arrays are
     full.

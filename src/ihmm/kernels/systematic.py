@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from ihmm.kernels._jit import inlined, jit
+from ihmm.kernels._jit import in_place, inlined, jit
 from ihmm.kernels.draws import copy_stream, seed_stream, uniform
 from ihmm.kernels.particles import GROW, NOTHING, mix_rows, open_rows, reach_out, search, weigh_tail
 
@@ -161,7 +161,7 @@ def multiply(left, right, product):
     return (s0 + s1) + (s2 + s3)
 
 
-@jit
+@in_place
 def through_reference(u, weight, reference, tail_weight, spacing):
     """The first point of a grid that runs through the reference's interval, at the fraction u of its length."""
     n_explicit = len(weight)
