@@ -46,6 +46,11 @@ def draw_levels(
     return fine, brief, coarse
 
 
+def brief_states(draw: Draw, offsets: IntArray) -> BoolArray:
+    """(K,): states of a draw that are brief by themselves, whatever level they are on."""
+    return absorb_brief(np.arange(draw.n_states), draw.states, offsets)[1]
+
+
 def shortest_visit(model: Model) -> int:
     """Steps that every state lasts."""
     return 1 if model.duration is None else model.duration.minimum
