@@ -99,6 +99,15 @@ def test_a_wandering_level_is_not_several_close_ones():
     assert found.n_states == 2
 
 
+def test_waves_around_levels_that_noise_with_a_memory_explains_are_no_close_levels():
+    rng = np.random.default_rng(2)
+    path, wave = np.arange(1500) // 150 % 2, rng.normal(size=1500)
+    for t in range(1, 1500):
+        wave[t] += 0.97 * wave[t - 1]
+    found = pilot((7.0 * path + 0.7 * wave / wave.std() + rng.normal(size=1500))[:, None], np.array([0, 1500]))
+    assert (found.n_states, found.order) == (2, 1)
+
+
 def test_what_is_given_is_not_chosen():
     recording = fret(length=400)
     values, lengths = recording.series[0][:, None], np.array([400])

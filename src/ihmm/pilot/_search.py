@@ -135,9 +135,10 @@ def distinct(series: Series, fit: Fit) -> Fit:
     """The best fit by its criterion, without states that no one would tell apart.
 
     Drift is explained the better the finer the levels are, so that the best fit has some that are much closer than
-    those people see. If it has none, levels in noise of the same scale may be closer: visits show what values do not.
+    those people see. If it has none, levels in white noise of the same scale may be closer: visits show what values do
+    not. Noise with a memory would say that something wanders around the levels.
     """
-    if fit.n_states == 1 or not fit.structure.shared:
+    if fit.n_states == 1 or not fit.structure.shared or fit.structure.order > 0:
         return reduce(series, fit)
     assert fit.steps is not None
     assert fit.visits is not None
