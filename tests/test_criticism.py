@@ -52,7 +52,7 @@ def criticisms(emission, y, states, lengths=None, seed=0):
         segmentation=states,
         n_levels=n_states,
         brief=np.empty(0, int),
-        by_draw=[DrawLevels(0, np.arange(n_states), np.zeros(n_states, bool), n_states)],
+        by_draw=[DrawLevels(0, np.arange(n_states), np.zeros(n_states, bool), n_states, n_states)],
     )
     return criticise(model, data, draws, levels, [np.arange(n_states)] * len(draws))
 
@@ -202,7 +202,9 @@ def test_outliers_that_became_a_level_are_named():
 
 
 def test_a_number_of_levels_that_depends_on_the_threshold_is_named():
-    levels = SimpleNamespace(n_levels=3, by_draw=[DrawLevels(d, np.arange(3), np.zeros(3, bool), 2) for d in range(10)])
+    levels = SimpleNamespace(
+        n_levels=3, by_draw=[DrawLevels(d, np.arange(3), np.zeros(3, bool), 2, 3) for d in range(10)]
+    )
     (found,) = check_overlap(levels)
     assert found.unsettled
     assert not found.gross

@@ -49,13 +49,16 @@ def verdict(
     likelihood = rng.normal(-500, 2, (n_chains, 24)) if likelihood is None else likelihood
     paths = [healthy_path(rng) for _ in range(n_chains)] if paths is None else paths
     details = {
-        "n_states": rng.integers(3, 6, used["changes of level"].shape) if n_states is None else n_states,
+        "n_states": rng.integers(3, 6, used["changes of level"].shape),
         "gamma": rng.gamma(2, 1, used["changes of level"].shape),
     }
     found = agreement.compare(paths, numbers, likelihood.mean(axis=1))
     run = run or RunFacts(DRAWS, 500, "auto")
-    evidence = Evidence(3, numbers, used, likelihood, found, details, criticisms, run, tolerances or {}, n_steps)
-    return diagnostics.check(evidence._replace(kinetic=n_states is not None, number_given=number_given))
+    n_states = rng.integers(3, 6, numbers.shape) if n_states is None else n_states
+    evidence = Evidence(
+        3, numbers, n_states, used, likelihood, found, details, criticisms, run, tolerances or {}, n_steps
+    )
+    return diagnostics.check(evidence._replace(number_given=number_given))
 
 
 def test_converged_chains_are_reliable():

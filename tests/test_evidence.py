@@ -1,11 +1,15 @@
 """What a verdict rests on: quantities of the levels, and which of their variations are too small to matter."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import ihmm
+from ihmm.diagnostics.check import check
 from ihmm.diagnostics.evidence import SETTLED_MEAN, SETTLED_PART, SETTLED_RATE, SETTLED_SHARE, collect
 from ihmm.diagnostics.remedies import RunFacts
+from ihmm.summaries.grouping import brief_states
 
 STEPS, VISIT, GAP = 400, 20, 6.0
 
@@ -28,7 +32,8 @@ def test_the_means_shares_and_changes_of_the_levels_are_used(two_levels):
     assert set(two_levels.quantities) == names
     assert two_levels.quantities["mean of level 1"].shape == (2, 60)
     assert two_levels.n_steps == STEPS
-    assert not two_levels.kinetic
+    assert two_levels.n_states_by_draw.shape == two_levels.n_levels_by_draw.shape
+    assert np.median(two_levels.n_states_by_draw) == 2
     assert not two_levels.number_given
 
 
@@ -50,3 +55,21 @@ def test_shares_are_settled_if_known_to_a_small_part(two_levels):
     y = 8.0 * (np.arange(STEPS) >= STEPS - 10) + np.random.default_rng(0).normal(size=STEPS)
     rare = evidence_of(y, ihmm.model.model_for(y[:, None], "normal"))
     assert rare.tolerances["share of level 1"] == pytest.approx(SETTLED_PART * 10 / STEPS, rel=0.05)
+
+
+def test_kinetic_states_are_counted_in_every_draw_not_only_where_the_summary_has_them(two_levels):
+    """Chains that differ in the number of kinetic states of a level say so, even if most draws have one."""
+    differing = two_levels.n_states_by_draw.copy()
+    differing[1] += 1
+    found = check(two_levels._replace(n_states_by_draw=differing))
+    assert not found.kinetics_agree
+    assert "their kinetic states are not: chains have" in str(found)
+    assert check(two_levels).kinetics_agree
+
+
+def test_states_of_a_few_steps_are_no_kinetic_states():
+    states = np.zeros(STEPS, int)
+    states[100:200] = 1  # lasts
+    states[300:302] = 2  # does not
+    draw = SimpleNamespace(states=states, n_states=3)
+    assert brief_states(draw, np.array([0, STEPS])).tolist() == [False, False, True]

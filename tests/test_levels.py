@@ -64,6 +64,13 @@ def test_differences_below_the_resolution_are_one_level():
     assert draw_levels(np.random.default_rng(0), model, data, draw, resolution=5.5)[0].tolist() == [0, 0, 1, 2]
 
 
+def test_differences_above_the_resolution_are_levels_although_their_laws_overlap():
+    model, data = observe(ihmm.Normal(), np.zeros(200) + 0.5)
+    draw = normal_draw([0, 1.2, 2.4], [1, 1, 1], [60, 70, 70])
+    assert draw_levels(np.random.default_rng(0), model, data, draw)[0].max() < 2
+    assert draw_levels(np.random.default_rng(0), model, data, draw, resolution=0.6)[0].tolist() == [0, 1, 2]
+
+
 ROWS = np.array([[0.97, 0.0, 0.03], [0.0, 0.5, 0.5], [0.06, 0.2, 0.74]])  # states 0 and 1 emit the same
 FAMILIES = {
     "student-t": (ihmm.StudentT(), lambda rng, s: np.array([0.0, 0.0, 8.0])[s] + rng.standard_t(4, len(s))),

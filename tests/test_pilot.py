@@ -89,6 +89,33 @@ def test_levels_closer_than_the_separation_become_one():
     assert reduce(series, fit).n_states == 2
 
 
+@pytest.mark.parametrize("n_levels", [2, 3])
+def test_levels_that_last_may_be_closer_if_no_finer_ones_are_preferred(n_levels):
+    rng = np.random.default_rng(n_levels)
+    path = np.repeat(rng.permutation(np.arange(36) % n_levels), rng.integers(40, 80, 36))
+    found = pilot((1.25 * path + rng.normal(size=len(path)))[:, None], np.array([0, len(path)]))
+    assert found.n_states == n_levels
+    assert np.mean(np.argsort(np.argsort(found.level[:, 0]))[found.states] == path) > 0.93
+
+
+def test_a_wandering_level_is_not_several_close_ones():
+    """The finer the levels, the better they explain it."""
+    rng = np.random.default_rng(0)
+    wave = 1.5 * np.sin(np.arange(2000) / 60) + np.sin(np.arange(2000) / 97)
+    path = np.arange(2000) // 100 % 2
+    found = pilot((12.0 * path + wave + rng.normal(size=2000))[:, None], np.array([0, 2000]))
+    assert found.n_states == 2
+
+
+def test_waves_around_levels_that_noise_with_a_memory_explains_are_no_close_levels():
+    rng = np.random.default_rng(2)
+    path, wave = np.arange(1500) // 150 % 2, rng.normal(size=1500)
+    for t in range(1, 1500):
+        wave[t] += 0.97 * wave[t - 1]
+    found = pilot((7.0 * path + 0.7 * wave / wave.std() + rng.normal(size=1500))[:, None], np.array([0, 1500]))
+    assert (found.n_states, found.order) == (2, 1)
+
+
 def test_what_is_given_is_not_chosen():
     recording = fret(length=400)
     values, lengths = recording.series[0][:, None], np.array([400])

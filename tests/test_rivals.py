@@ -7,7 +7,7 @@ import pytest
 
 import ihmm
 from ihmm.diagnostics.doubts import check_rival
-from ihmm.diagnostics.rivals import rival_of_levels, rival_of_one_level
+from ihmm.diagnostics.rivals import UNDECIDED, rival_of_levels, rival_of_one_level
 
 SINGLE = SimpleNamespace(n_levels=1)
 
@@ -46,6 +46,13 @@ def test_a_single_change_in_noise_with_a_memory_is_a_rival():
     assert rival(y).n_levels == 2
     y[[3, 40, 41]] = np.nan
     assert rival(y, np.array([0, 60, 100])).n_levels == 2
+
+
+def test_several_levels_that_are_hardly_worse_than_one_are_a_rival():
+    rng = np.random.default_rng(23)
+    found = rival(0.6 * (np.arange(100) >= 38) + 0.12 * remembering(rng, 100, 0.9))
+    assert found.n_levels == 2
+    assert -UNDECIDED < found.gain < 0
 
 
 def test_a_slow_trend_around_one_level_has_no_rival():

@@ -30,7 +30,7 @@ MAX_DRIFT = 1.5  # from the first quarter of the draws to the last, in standard 
 CHANCE = 1e-3  # probability of a false alarm when the chains are compared
 MIN_MAJORITY, MIN_SHARE = 0.6, 0.5  # of the draws that have the number of levels reported: of each chain, and of all
 MAX_FACTOR = 8.0  # by which more draws are advised at once
-MAX_KINETIC_RHAT = 1.1  # of the number of states, if several are reported for a level
+MAX_KINETIC_RHAT = 1.1  # of the number of kinetic states
 MIN_GAIN, GAIN_PER_STEP = 5.0, 0.02  # differences in log p(y | θ) that do not matter: in all, or for each step
 NUMBER, LIKELIHOOD = "number of levels", "log p(y | θ)"
 DETAILS = ("n_states", "log_joint", "gamma", "concentration", "stickiness", "sigma")
@@ -57,6 +57,7 @@ class Evidence(NamedTuple):
 
     n_levels: int  # that are reported
     n_levels_by_draw: Array  # (chains, some draws)
+    n_states_by_draw: Array  # (chains, some draws): kinetic states, without those too brief to count
     quantities: Mapping[str, Array]  # name → (chains, draws): what else is used of the answer
     log_likelihood: FloatArray  # (chains, some draws): log p(y | θ)
     agreement: Agreement
@@ -65,7 +66,6 @@ class Evidence(NamedTuple):
     run: RunFacts
     tolerances: Mapping[str, float] = MappingProxyType({})  # standard deviations that are too small to matter
     n_steps: int = 1
-    kinetic: bool = False  # whether several kinetic states are reported for a level
     number_given: bool = False  # whether the model has so many states and no other number
 
     @property
@@ -101,7 +101,7 @@ class Check:
     n_levels, n_levels_share
         The number of levels reported, and the share of the draws that have so many.
     kinetics_agree
-        Whether the chains also agree on the number of kinetic states, where a level is reported to have several.
+        Whether the chains also agree on the number of kinetic states, without those too brief to count.
     number_given
         Whether the number of levels was given by the model, not inferred.
     """
@@ -216,9 +216,10 @@ def check(evidence: Evidence) -> Check:
     if not criticisms:
         findings.append(Finding(True, "The data do not contradict the model in any way that was looked for."))
     settled = [name for name in (*quantities, *details) if name in rhat and name not in used and name != NUMBER]
-    kinetics_agree = not evidence.kinetic or rhat.get("n_states", 1.0) <= MAX_KINETIC_RHAT
+    kinetic = np.asarray(evidence.n_states_by_draw, float)
+    kinetics_agree = bool(np.ptp(kinetic) == 0) or _rhat(kinetic) <= MAX_KINETIC_RHAT
     if not kinetics_agree:
-        least, most = details["n_states"].mean(axis=1).min(), details["n_states"].mean(axis=1).max()
+        least, most = kinetic.mean(axis=1).min(), kinetic.mean(axis=1).max()
         text = f"The levels are settled, their kinetic states are not: chains have {least:.1f} to {most:.1f} states on"
         findings.append(Finding(False, f"{text} average, and dwell times within a level may differ between them."))
     findings += _report_details({name: rhat[name] for name in settled}, bulk)

@@ -44,11 +44,11 @@ def _doubt(order: int, several: Rival) -> Criticism:
     """A single level in noise of this order, although several are as good."""
     if several.order == order:
         reading, setting = f"a single level, or {several.n_levels} that are close together", ""
-        text = f"A single level explains the data no better than {several.n_levels} levels that are close together"
+        text = f"A single level explains the data hardly better than {several.n_levels} levels that are close together"
         advice = "posterior.levels(overlap=0.9)."
     else:
         reading = f"a single level in {_noise_of(order)}, or {several.n_levels} levels"
-        text = f"A single level in {_noise_of(order)} explains the data no better than {several.n_levels} levels in"
+        text = f"A single level in {_noise_of(order)} explains the data hardly better than {several.n_levels} levels in"
         text += f" {_noise_of(several.order)}"
         setting = f'emission="levels", order={several.order}'
         advice = f'emission="levels" with order={several.order}.'

@@ -44,7 +44,7 @@ def collect(
 ) -> Evidence:
     """Collect the evidence. `states` are the trajectories, (chains, draws, T)."""
     begins = np.cumsum([0, *(len(chain) for chain in draws)])[:-1]
-    number = _numbers_of_levels(levels, begins)
+    number, n_states = _numbers(levels, begins)
     likelihood = log_likelihoods(model, data, draws, levels, begins)
     found = agreement.compare(_paths(levels, draws, begins), number, likelihood.mean(axis=1))
     chosen = [
@@ -57,6 +57,7 @@ def collect(
     return Evidence(
         n_levels=levels.n_levels,
         n_levels_by_draw=number,
+        n_states_by_draw=n_states,
         quantities={name: quantity.draws for name, quantity in quantities.items()},
         tolerances={name: quantity.tolerance for name, quantity in quantities.items()},
         log_likelihood=likelihood,
@@ -68,7 +69,6 @@ def collect(
         run=run,
         n_steps=len(data.y),
         number_given=is_number_given(model, levels),
-        kinetic=any(len(levels.states_of(j)) > 1 for j in range(levels.n_levels)),
     )
 
 
@@ -89,12 +89,13 @@ def log_likelihoods(
     return np.asarray(by_draw.reshape(len(draws), len(chosen)))
 
 
-def _numbers_of_levels(levels: Levels, begins: IntArray) -> IntArray:
-    """(chains, draws that were grouped)."""
+def _numbers(levels: Levels, begins: IntArray) -> tuple[IntArray, IntArray]:
+    """(chains, draws that were grouped): numbers of levels, and of states that are not too brief to count."""
     chain = np.searchsorted(begins, [found.draw for found in levels.by_draw], "right") - 1
-    number = np.array([found.n_levels for found in levels.by_draw])
+    number = np.array([(found.n_levels, found.n_lasting) for found in levels.by_draw])
     shortest = np.bincount(chain).min()
-    return np.stack([number[chain == c][:shortest] for c in range(len(begins))])
+    n_levels, n_states = (np.stack([own[chain == c][:shortest] for c in range(len(begins))]) for own in number.T)
+    return n_levels, n_states
 
 
 def _paths(levels: Levels, draws: Sequence[Sequence[Draw]], begins: IntArray) -> list[Array]:

@@ -19,6 +19,7 @@ ORDERS = (0, 1, 2, 4)  # of the noise around a single level
 SHORT = 2  # greatest order of the noise around several
 SHORTEST = 30  # steps below which nothing is compared
 CLOSE = 5.0  # nats by which several levels have to be better than one
+UNDECIDED = 1.0  # nats by which one has to be better than several: three to one is hardly evidence
 WAVES = (0, 2, 5)  # cosines of the trends that are tried
 OF_LEVELS = (
     *(Structure(order, 2, shared) for order in (0, 1) for shared in (True, False)),
@@ -37,7 +38,7 @@ class Rival(NamedTuple):
 
 
 def rival_of_one_level(values: FloatArray, offsets: IntArray) -> Rival | None:
-    """The best reading of `values`, (T, D), by several levels, if it is as good as that by one.
+    """The best reading of `values`, (T, D), by several levels, if it is as good as that by one, or hardly worse.
 
     Only a few thousand steps of long recordings are compared.
     """
@@ -54,7 +55,7 @@ def rival_of_one_level(values: FloatArray, offsets: IntArray) -> Rival | None:
         for order in range(min(SHORT, series.max_order) + 1):
             found.append(Rival(n_levels, order, _value(series, Structure(order), path) - one))
     best = max(found, key=lambda rival: rival.gain, default=None)
-    return best if best is not None and best.gain > 0 else None
+    return best if best is not None and best.gain > -UNDECIDED else None
 
 
 def rival_of_levels(values: FloatArray, offsets: IntArray, path: IntArray) -> Rival | None:

@@ -10,7 +10,8 @@ from ihmm.pilot._fit import Fit, Series, Structure, improve, merged, restructure
 FEWEST_STEPS = 10  # per state at the start of a search
 FEW, MANY = 8, 16  # states a search starts from; the larger number if the smaller one is nearly used up
 QUICK, CAREFUL = 8, 30  # iterations
-SEPARATION = 1.5  # standard deviations of the noise by which levels differ at least
+SEPARATION = 1.5  # standard deviations of the noise by which levels differ at least, or
+CLOSE = 1.0  # by which they do if visits are long and no finer levels are preferred: see `distinct`
 MARGIN = 3.0  # nats that a state, or a structure, has to gain beyond the penalty
 LASTING, LASTING_WEIGHT = 8, 2.6  # steps from which a state lasts: twice the spread then counts as 1.5 deviations
 LONG, LONG_WEIGHT = 40, 3.6  # and from which 1.8 times the spread does
@@ -48,7 +49,7 @@ def search(series: Series, rng: np.random.Generator, structures: Sequence[Struct
         structure = best.structure
     assert found is not None
     found = improve(series, found, CAREFUL)
-    return reduce(series, found), criterion(found)
+    return distinct(series, found), criterion(found)
 
 
 def plateaus(series: Series, rng: np.random.Generator) -> Fit | None:
@@ -128,6 +129,23 @@ def _loss(fit: Fit) -> FloatArray:
             within = 0.5 * (n[a] * np.log(pooled / fit.scale[a] ** 2) + n[b] * np.log(pooled / fit.scale[b] ** 2))
             out[a, b] = (0.5 * between + within).sum()
     return out
+
+
+def distinct(series: Series, fit: Fit) -> Fit:
+    """The best fit by its criterion, without states that no one would tell apart.
+
+    Drift is explained the better the finer the levels are, so that the best fit has some that are much closer than
+    those people see. If it has none, levels in white noise of the same scale may be closer: visits show what values do
+    not. Noise with a memory would say that something wanders around the levels.
+    """
+    if fit.n_states == 1 or not fit.structure.shared or fit.structure.order > 0:
+        return reduce(series, fit)
+    assert fit.steps is not None
+    assert fit.visits is not None
+    shortest = float((fit.steps / np.maximum(fit.visits, 1.0)).min())
+    least = max(CLOSE, SEPARATION * np.sqrt(LASTING / shortest))
+    preferred = least < SEPARATION and nearness(series, fit).min() >= least
+    return reduce(series, fit, least if preferred else SEPARATION)
 
 
 def reduce(series: Series, fit: Fit, separation: float = SEPARATION) -> Fit:

@@ -6,7 +6,7 @@ from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.emissions._parameters import fields
 from ihmm.model import Draw, Model
-from ihmm.summaries.overlap import densities_at_own_points, group, least_overlaps
+from ihmm.summaries.overlap import densities_at_own_points, group, least_overlap, least_overlaps
 from ihmm.summaries.state_order import CENTERS
 from ihmm.summaries.summary import dwell_times
 
@@ -27,8 +27,9 @@ def draw_levels(
 ) -> tuple[IntArray, BoolArray, IntArray]:
     """(K,): level of each state of a draw, whether it is brief, and its level if larger differences are ignored.
 
-    Laws of one level overlap by at least `overlap`, by default as `least_overlaps` says. Brief states, and blurred
-    changes between two levels, are on the level that surrounds them.
+    Laws of one level overlap by at least `overlap`, by default as `least_overlaps` says; a `resolution` decides instead
+    which differences in the mean matter. Brief states, and blurred changes between two levels, are on the level that
+    surrounds them.
     """
     if draw.n_states == 1:
         return np.zeros(1, np.int64), np.zeros(1, bool), np.zeros(1, np.int64)
@@ -37,13 +38,19 @@ def draw_levels(
     parameters = fields(draw.phi)
     close = _within(parameters, resolution) if resolution is not None else None
     center = center_of_states(parameters)
-    least = least_overlaps(data.y, draw.phi) if overlap is None else overlap
+    default = least_overlaps(data.y, draw.phi) if close is None else np.asarray(least_overlap(data.y))
+    least = default if overlap is None else np.asarray(overlap)
     minimum = shortest_visit(model)
     (fine, brief), (coarse, _) = (
         absorb_brief(group(density, size, each, close), draw.states, data.offsets, center, minimum)
         for each in (least, least - COARSER)
     )
     return fine, brief, coarse
+
+
+def brief_states(draw: Draw, offsets: IntArray) -> BoolArray:
+    """(K,): states of a draw that are brief by themselves, whatever level they are on."""
+    return absorb_brief(np.arange(draw.n_states), draw.states, offsets)[1]
 
 
 def shortest_visit(model: Model) -> int:

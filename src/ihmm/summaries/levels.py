@@ -12,7 +12,7 @@ from ihmm._numbers import three_digits
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.model import Draw, Model
-from ihmm.summaries.grouping import absorb_brief, center_of_states, draw_levels, shortest_visit
+from ihmm.summaries.grouping import absorb_brief, brief_states, center_of_states, draw_levels, shortest_visit
 from ihmm.summaries.labels import evenly_spaced
 from ihmm.summaries.state_order import CENTERS
 from ihmm.summaries.summary import Summary, dwell_times
@@ -34,6 +34,7 @@ class DrawLevels(NamedTuple):
     level: IntArray  # (states of the draw,)
     brief: BoolArray  # (states of the draw,)
     n_coarse: int  # number of levels if somewhat larger differences are ignored
+    n_lasting: int  # number of states that are not brief, be their level as it may
 
     @property
     def n_levels(self) -> int:
@@ -213,7 +214,8 @@ def find_levels(
     for index, draw in _some(draws):
         rng = np.random.default_rng([seed, index])
         level, brief, coarse = draw_levels(rng, model, data, draw, overlap, resolution)
-        by_draw.append(DrawLevels(index, level, brief, int(coarse.max()) + 1))
+        n_lasting = int(np.count_nonzero(~brief_states(draw, data.offsets)))
+        by_draw.append(DrawLevels(index, level, brief, int(coarse.max()) + 1, n_lasting))
     together = _share_together([(summary.matches[d].state, level) for d, level, *_ in by_draw], summary.n_states)
     center = center_of_states({name: np.nanmean(x, axis=0) for name, x in summary.parameters.items()})
     number = Counter(found.n_levels for found in by_draw)
