@@ -230,3 +230,14 @@ def test_residuals_of_filtered_levels_are_their_innovations():
     z = residuals(np.random.default_rng(1), model, model.observe(y), draw)[2:, 0]
     assert z.std() == pytest.approx(1, abs=0.1)
     assert np.abs(z).max() < 5
+
+
+@pytest.mark.parametrize("tails", ["normal", "student-t"])
+def test_tails_that_are_in_force_are_not_advised(tails):
+    rng = np.random.default_rng(4)
+    states = markov(rng, 2000)
+    y = 9.0 * states + np.where(rng.random(2000) < 0.01, 30.0, 1.0) * rng.normal(size=2000)
+    found = criticisms(ihmm.NoisyLevels(0, tails=tails, spread=10.0, dof=100.0), y, states)
+    text = next(criticism for criticism in found if "heavy tails" in criticism.text)
+    assert bool(text.setting) == (tails == "normal"), text
+    assert ("emission=" in text.text) == (tails == "normal")

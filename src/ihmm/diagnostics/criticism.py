@@ -160,19 +160,27 @@ def check_tails(model: Model, scores: Sequence[FloatArray]) -> list[Criticism]:
                 worst, column = float(excess), d
     if worst == 0.0:
         return []
-    emission = model.emission
-    setting = ""
-    if type(emission).__name__ == "NoisyLevels":
-        advice = 'the noise has outliers; try tails="student-t" in ihmm.NoisyLevels.'
-    elif type(emission).__name__ in ("Normal", "NormalMean"):
-        setting, advice = 'emission="student-t"', 'the noise has outliers; try emission="student-t".'
-    elif type(emission).__name__ == "Poisson":
-        setting, advice = OVERDISPERSED, f"counts vary more than a Poisson law allows; try {OVERDISPERSED}."
-    else:
-        setting, advice = "", "the noise has outliers; see the how-to on outliers."
+    setting, advice = _with_heavy_tails(model)
     where = f" (column {column})" if scores[0].shape[1] > 1 else ""
     text = f"Residuals within states have heavy tails, excess kurtosis {worst:.1f}{where}: {advice}"
     return [Criticism(text, worst > GROSS_KURTOSIS, setting)]
+
+
+def _with_heavy_tails(model: Model) -> tuple[str, str]:
+    """The setting that allows for outliers, if it is not in force, and how to say it."""
+    emission = model.emission
+    name, order = type(emission).__name__, int(getattr(emission, "order", 0))
+    if name == "NoisyLevels" and getattr(emission, "tails", "") == "normal":
+        setting = f'emission="levels", order={order}'
+        return setting, f'the noise has outliers; try emission="levels" with order={order}, whose tails are heavy.'
+    if name in ("Normal", "NormalMean"):
+        return 'emission="student-t"', 'the noise has outliers; try emission="student-t".'
+    if name == "Poisson":
+        return OVERDISPERSED, f"counts vary more than a Poisson law allows; try {OVERDISPERSED}."
+    return (
+        "",
+        "the noise has outliers that the model does not allow for; mark them as missing (NaN) if they are faults.",
+    )
 
 
 def check_dispersion(model: Model, scores: Sequence[FloatArray]) -> list[Criticism]:
