@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ihmm
+from ihmm.emissions._parameters import fields
 from ihmm.samplers import ParticleGibbs
 
 RNG = np.random.default_rng(3)
@@ -108,7 +109,7 @@ def test_draws_traces_and_states_agree(case):
             np.testing.assert_array_equal(np.unique(draw.states), np.arange(k))
             assert [array.shape for array in draw.transitions] == [(k + 1,), (k + 1,), (k, k + 1)]
             np.testing.assert_allclose([array.sum(-1).mean() for array in draw.transitions], 1)
-            assert {len(field) for field in draw.phi} == {k}
+            assert {len(field) for field in fields(draw.phi).values()} == {k}
             for name in ("gamma", "alpha", "kappa", "concentration", "stickiness"):
                 assert getattr(draw.hyper, name) == trace[name]
 

@@ -25,6 +25,7 @@ from ihmm.trajectory import runs
 LEAST_NOISE = 1e-3  # prior scale of the noise in units of the spread of the levels, for recordings without any
 
 Resolution = float | tuple[float, ...]
+SPREAD_RATIO = 1.5  # from which states of the same mean were told apart by their spread
 SHORTEST = 30  # steps, without the first few of each sequence, that a pilot fit needs
 
 
@@ -188,9 +189,15 @@ def _noise(values: Array, found: Pilot, filtered: bool) -> NoisyLevels:
     )
 
 
-def _finest(found: Pilot) -> Resolution:
-    """The resolution of the pilot, but at most half of what separates the levels that it told apart."""
-    gaps = np.abs(found.level[:, None] - found.level)[np.triu_indices(found.n_states, 1)]
-    share = min((float((gap / found.resolution).max()) for gap in gaps), default=2.0)
-    fine = found.resolution * min(1.0, 0.5 * share)
+def _finest(found: Pilot) -> Resolution | None:
+    """The resolution of the pilot, but at most half of what separates the levels that it told apart.
+
+    None if it told some apart by their spread: differences in the mean then say little, and overlap decides.
+    """
+    a, b = np.triu_indices(found.n_states, 1)
+    gap = np.abs(found.level[a] - found.level[b]) / found.resolution
+    ratio = np.exp(np.abs(np.log(found.noise[a] / found.noise[b])))
+    if np.any((gap.max(axis=1) < 1) & (ratio.max(axis=1) > SPREAD_RATIO)):
+        return None
+    fine = found.resolution * min(1.0, 0.5 * float(gap.max(axis=1).min(initial=2.0)))
     return float(fine[0]) if len(fine) == 1 else tuple(fine.tolist())

@@ -15,6 +15,7 @@ from ihmm.emissions._conjugate import Conjugate, add
 from ihmm.emissions._gamma import log_gamma_density
 from ihmm.emissions._protocol import ConjugateEmission
 from ihmm.emissions._slice import slice_step
+from ihmm.emissions._validation import plain
 from ihmm.kernels.families import CompiledFamily, dispatch
 from ihmm.priors import GammaPrior
 
@@ -57,11 +58,7 @@ class Categorical(ConjugateEmission):
             name = "Categorical concentration (a number fixes it, a GammaPrior lets it be resampled)"
             _checks.positive(name, self.concentration)
         if self.base is not None:
-            object.__setattr__(self, "base", tuple(map(float, self.base)))
-            if len(self.base) != self.n_symbols:
-                raise ValueError(
-                    f"Categorical base needs a number for each of {self.n_symbols} symbols, got {self.base}"
-                )
+            object.__setattr__(self, "base", plain("Categorical base", self.base, [(self.n_symbols,)]))
             for value in self.base:
                 _checks.positive("Categorical base", value)
 

@@ -154,8 +154,9 @@ def _are_counts(values: Array, level: float = COUNTS_LEVEL) -> bool:
 def categorical(values: FloatArray, n_symbols: int | None = None) -> Categorical:
     """Symbols, `n_symbols` of them or as many as there are in `values`, each expected as often as it occurs there."""
     n_symbols = max(int(np.nanmax(values)) + 1, 2) if n_symbols is None else n_symbols
-    known = values[np.isfinite(values)].astype(np.int64)
-    number = np.bincount(known, minlength=n_symbols) + 0.5  # symbols that do not occur are possible
+    known = values[np.isfinite(values)]
+    symbols = known[(known >= 0) & (known == np.floor(known))].astype(np.int64)  # others are refused later
+    number = np.bincount(symbols, minlength=n_symbols) + 0.5  # symbols that do not occur are possible
     return Categorical(n_symbols, GammaPrior(1, 1), tuple((number / number.sum()).tolist()))
 
 
