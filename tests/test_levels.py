@@ -71,6 +71,14 @@ def test_differences_above_the_resolution_are_levels_although_their_laws_overlap
     assert draw_levels(np.random.default_rng(0), model, data, draw, resolution=0.6)[0].tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize(("n_visits", "n_levels"), [(1, 2), (50, 1)])
+def test_a_difference_in_spread_is_seen_in_long_visits_only(n_visits, n_levels):
+    model, data = observe(ihmm.Normal(), np.zeros(1000) + 0.5)
+    draw = normal_draw([0.0, 0.1], [1, 1.7**2], [500, 500])
+    draw.states = np.tile(np.repeat([0, 1], 500 // n_visits), n_visits)
+    assert draw_levels(np.random.default_rng(0), model, data, draw)[0].max() + 1 == n_levels
+
+
 ROWS = np.array([[0.97, 0.0, 0.03], [0.0, 0.5, 0.5], [0.06, 0.2, 0.74]])  # states 0 and 1 emit the same
 FAMILIES = {
     "student-t": (ihmm.StudentT(), lambda rng, s: np.array([0.0, 0.0, 8.0])[s] + rng.standard_t(4, len(s))),

@@ -6,7 +6,7 @@ from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.emissions._parameters import fields
 from ihmm.model import Draw, Model
-from ihmm.summaries.overlap import densities_at_own_points, group, least_overlap, least_overlaps
+from ihmm.summaries.overlap import densities_at_own_points, group, least_overlaps
 from ihmm.summaries.state_order import CENTERS
 from ihmm.summaries.summary import dwell_times
 
@@ -38,7 +38,9 @@ def draw_levels(
     parameters = fields(draw.phi)
     close = _within(parameters, resolution) if resolution is not None else None
     center = center_of_states(parameters)
-    default = least_overlaps(data.y, draw.phi) if close is None else np.asarray(least_overlap(data.y))
+    visited = dwell_times(draw.states, data.offsets)[1]
+    visit = size / np.maximum(np.bincount(visited, minlength=draw.n_states), 1)
+    default = least_overlaps(data.y, draw.phi, visit, by_mean=close is None)
     least = default if overlap is None else np.asarray(overlap)
     minimum = shortest_visit(model)
     (fine, brief), (coarse, _) = (

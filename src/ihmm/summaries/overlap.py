@@ -13,7 +13,8 @@ from ihmm.model import Draw, Model
 POINTS = 200  # of each state, at which densities are compared
 MIN_POINTS, MAX_VALUES = 40, 200_000  # fewer points if there are many states: K² densities at each
 TINY = 1e-300
-SIMILAR_SPREAD, LEAST_IN_MEAN = 1.5, 0.5  # see `least_overlaps`
+SIMILAR_SPREAD, LEAST_IN_MEAN = 1.5, 0.5  # see `similar_spread` and `least_overlaps`
+LONG_VISIT, LEAST_IN_LONG_VISITS = 40, 0.8  # steps; the laws of 1.6 times the spread overlap by as much
 
 
 def densities_at_own_points(rng: np.random.Generator, model: Model, data: Data, draw: Draw) -> FloatArray:
@@ -141,16 +142,27 @@ def least_overlap(y: Array) -> float:
     return 0.9 if is_whole(y) else 0.7
 
 
-def least_overlaps(y: Array, phi: Phi) -> FloatArray:
-    """(K, K): `least_overlap`, and less for measurements with the same spread.
+def least_overlaps(y: Array, phi: Phi, visit: FloatArray, *, by_mean: bool = True) -> FloatArray:
+    """(K, K): `least_overlap`, and for measurements less if spreads are the same, more if they differ in long visits.
 
     Means that differ by less than 1.35 standard deviations are rarely more than drift, and make no two peaks in a
-    histogram, whereas drift does not change the spread.
+    histogram; with ``by_mean=False`` something else decides about them. Drift does not change the spread, and a long
+    visit shows a difference in spread that single values do not. `visit`, (K,), is the mean length of visits.
     """
     least = np.full((size(phi), size(phi)), least_overlap(y))
-    parameters = fields(phi)
-    if is_whole(y) or not {"mean", "location"} & set(parameters):
+    similar = None if is_whole(y) else similar_spread(phi)
+    if similar is None:
         return least
+    long = np.minimum(visit[:, None], visit) >= LONG_VISIT
+    least = np.where(long & ~similar, LEAST_IN_LONG_VISITS, least)
+    return np.where(similar, LEAST_IN_MEAN, least) if by_mean else least
+
+
+def similar_spread(phi: Phi) -> BoolArray | None:
+    """(K, K): whether two states have about the same spread around their means; None if it is not among φ."""
+    parameters = fields(phi)
+    if not {"mean", "location"} & set(parameters):
+        return None
     if "variance" in parameters:
         spread = np.sqrt(parameters["variance"])
     elif "scale2" in parameters:
@@ -158,9 +170,8 @@ def least_overlaps(y: Array, phi: Phi) -> FloatArray:
     elif "scale" in parameters:
         spread = parameters["scale"]
     elif set(parameters) == {"mean"}:
-        spread = np.ones(len(least))
+        spread = np.ones(size(phi))
     else:
-        return least
-    log_spread = np.log(np.maximum(spread.reshape(len(least), -1), TINY))
-    similar = np.abs(log_spread[:, None] - log_spread).max(axis=2) < np.log(SIMILAR_SPREAD)
-    return np.where(similar, LEAST_IN_MEAN, least)
+        return None
+    log_spread = np.log(np.maximum(spread.reshape(size(phi), -1), TINY))
+    return np.asarray(np.abs(log_spread[:, None] - log_spread).max(axis=2) < np.log(SIMILAR_SPREAD))
