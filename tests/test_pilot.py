@@ -246,3 +246,10 @@ def test_structures_are_compared_on_the_same_values_if_some_are_missing():
     hidden[1000:1200] = True
     found = pilot(np.where(hidden, np.nan, recording.y)[:, None], np.array([0, 4000]))
     assert (found.n_states, found.order) == (4, 0)
+
+
+def test_levels_that_differ_in_spread_have_no_resolution_of_means():
+    """The means of calm and volatile returns are the same, and draws of them may be arbitrarily close."""
+    calm_and_volatile, levels = returns().series[0], fret(length=300, dwell=15.0).series[0]
+    assert choose_model(calm_and_volatile[:, None], np.array([len(calm_and_volatile)])).resolution is None
+    assert choose_model(levels[:, None], np.array([len(levels)])).resolution is not None
