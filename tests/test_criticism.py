@@ -149,11 +149,16 @@ def test_outliers_are_named_with_their_setting():
 def test_hum_is_named():
     rng = np.random.default_rng(4)
     z = rng.normal(size=(4000, 1)) + 0.5 * np.sin(np.arange(4000) * 2 * np.pi / 20)[:, None]
-    (found,) = check_lines([z], z, np.array([0, 4000]))
+    model = ihmm.Model(ihmm.Normal())
+    (found,) = check_lines(model, [z], z, np.array([0, 4000]))
     assert "period of 20 steps" in found.text
     assert found.gross
     white = rng.normal(size=(4000, 1))
-    assert not check_lines([white], white, np.array([0, 4000]))
+    assert "order=4" in found.text
+    longer = ihmm.NoisyLevels(4, filtered=True)
+    (in_force,) = check_lines(ihmm.Model(longer), [z], z, np.array([0, 4000]))
+    assert "order" not in in_force.text
+    assert not check_lines(model, [white], white, np.array([0, 4000]))
 
 
 def test_blurred_changes_of_level_are_named():

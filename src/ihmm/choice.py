@@ -20,12 +20,12 @@ from ihmm.running.compiling import OF_PILOT, Rehearsal, second_compiler
 from ihmm.running.progress import compilation_bar
 from ihmm.samplers import ParticleGibbs, Sampler
 from ihmm.series.sequences import Sequences
+from ihmm.summaries.overlap import SIMILAR_SPREAD
 from ihmm.trajectory import runs
 
 LEAST_NOISE = 1e-3  # prior scale of the noise in units of the spread of the levels, for recordings without any
 
 Resolution = float | tuple[float, ...]
-SPREAD_RATIO = 1.5  # from which states of the same mean were told apart by their spread
 SHORTEST = 30  # steps, without the first few of each sequence, that a pilot fit needs
 
 
@@ -197,7 +197,7 @@ def _finest(found: Pilot) -> Resolution | None:
     a, b = np.triu_indices(found.n_states, 1)
     gap = np.abs(found.level[a] - found.level[b]) / found.resolution
     ratio = np.exp(np.abs(np.log(found.noise[a] / found.noise[b])))
-    if np.any((gap.max(axis=1) < 1) & (ratio.max(axis=1) > SPREAD_RATIO)):
+    if np.any((gap.max(axis=1) < 1) & (ratio.max(axis=1) > SIMILAR_SPREAD)):
         return None
     fine = found.resolution * min(1.0, 0.5 * float(gap.max(axis=1).min(initial=2.0)))
     return float(fine[0]) if len(fine) == 1 else tuple(fine.tolist())

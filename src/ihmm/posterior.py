@@ -355,9 +355,9 @@ class Posterior:
         The group `posterior` has what is unknown and not constant: the hyperparameters and, by name or number of the
         states of `summary`, the dwell time (in seconds if the time between steps is known), the transitions of one step
         and the emission parameters. In a draw that does not have one of these states, the values are those of the state
-        with most of its steps. `sample_stats` has what is counted in each
-        draw: the number of states, the share of the steps in each of them, and statistics of the sampler. Other groups:
-        `observed_data` and, if tuning sweeps were saved, ``warmup_…``. Chains are truncated to the shortest.
+        with most of its steps. `sample_stats` has what is counted in each draw: the number of states, the share of the
+        steps in each of them, and statistics of the sampler. Other groups: `observed_data` and, if tuning sweeps were
+        saved, ``warmup_…``. Chains are truncated to the shortest.
 
         Parameters
         ----------

@@ -25,6 +25,7 @@ KURTOSIS, GROSS_KURTOSIS = 1.0, 3.0  # excess over a normal distribution
 DISPERSION, GROSS_DISPERSION = 1.15, 1.4  # standard deviation of residuals
 OVERDISPERSED = 'emission="negative-binomial"'
 MAX_SCORE = 6.0  # larger residuals count as this, so that a single one does not decide
+LINE_ORDER = 4  # of noise whose memory can stand for an oscillation
 LINE_SHARE, GROSS_LINE, LINE_WINDOW, LONGEST_LINE = 0.02, 0.1, 101, 2**17
 LINE_CHANCE, LINE_MARGIN = 1e-4, 1.3  # of a false line, and a margin because the power around it is estimated
 MIN_VISITS, DWELL_EFFECT = 50, 0.1
@@ -58,7 +59,7 @@ def criticise(
     found += check_dispersion(model, scores)
     values = np.asarray(data.values, np.float64).reshape(len(data.y), -1)
     if not correlation:
-        found += check_lines(scores, values, data.offsets)
+        found += check_lines(model, scores, values, data.offsets)
     visits, level_visits = (visits_of(path, data.offsets) for path in (levels.summary.states, levels.segmentation))
     if levels.centers is not None:
         found += check_movement(model, values[:, 0], levels, level_visits)
@@ -195,7 +196,7 @@ def check_dispersion(model: Model, scores: Sequence[FloatArray]) -> list[Critici
     return [Criticism(f"{text} instead of 1; try {OVERDISPERSED}.", bool(spread > GROSS_DISPERSION), OVERDISPERSED)]
 
 
-def check_lines(scores: Sequence[FloatArray], values: FloatArray, offsets: IntArray) -> list[Criticism]:
+def check_lines(model: Model, scores: Sequence[FloatArray], values: FloatArray, offsets: IntArray) -> list[Criticism]:
     """A single frequency with more power than its neighbours, such as hum.
 
     It is gross if the series itself has much of its variance there: levels are then phases of it.
@@ -209,7 +210,9 @@ def check_lines(scores: Sequence[FloatArray], values: FloatArray, offsets: IntAr
         share, period = np.median([_line(z[begin:end, d]) for z in scores], axis=0)
         if share > LINE_SHARE:
             text = f"{share:.0%} of the variance within states is an oscillation with a period of {period:.3g} steps"
-            advice = 'hum, for instance: filter it out before the fit, or try emission="levels" with order=4.'
+            advice = "hum, for instance: filter it out before the fit"
+            in_force = int(getattr(model.emission, "order", 0)) >= LINE_ORDER
+            advice += "." if in_force else f', or try emission="levels" with order={LINE_ORDER}.'
             whole = max((_share_at(column, period) for column in values[begin:end].T), default=0.0)
             return [Criticism(f"{text}: {advice}", bool(max(share, whole) > GROSS_LINE))]
     return []
