@@ -18,6 +18,10 @@ def look(recording):
     return pilot(values, np.concatenate([[0], np.cumsum([len(part) for part in recording.series])]))
 
 
+def look_at(values):
+    return pilot(values[:, None], np.array([0, len(values)]))
+
+
 def test_it_depends_on_the_data_alone():
     """So that the other tests may keep its results, see `tests/conftest.py`."""
     first, second = (look(fret(length=300, dwell=15.0)) for _ in range(2))
@@ -253,3 +257,18 @@ def test_levels_that_differ_in_spread_have_no_resolution_of_means():
     calm_and_volatile, levels = returns().series[0], fret(length=300, dwell=15.0).series[0]
     assert choose_model(calm_and_volatile[:, None], np.array([len(calm_and_volatile)])).resolution is None
     assert choose_model(levels[:, None], np.array([len(levels)])).resolution is not None
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_noise_without_a_memory_is_called_white(seed):
+    rng = np.random.default_rng(seed)
+    values = np.repeat([1.0, 6.0, 1.0], 300) * rng.exponential(size=900)
+    assert "white" in look_at(values).reasons[0]
+
+
+def test_a_staircase_has_more_levels_than_a_search_starts_from():
+    rng = np.random.default_rng(1)
+    step = np.searchsorted(np.sort(rng.choice(np.arange(20, 1980, 20), 20, replace=False)), np.arange(2000))
+    found = look_at(8.0 * step + rng.normal(0, 2.0, 2000))
+    assert found.n_states == 21
+    np.testing.assert_array_equal(np.diff(found.states) != 0, np.diff(step) != 0)

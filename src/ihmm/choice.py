@@ -154,7 +154,7 @@ def _levels(
     reasons = found.reasons
     if min_dwell is not None and min_dwell != dwell:
         dwell = min_dwell
-        reasons += (f"A state lasts at least {dwell} step(s), as given.",)
+        reasons += (f"A state lasts at least {dwell} step{'s' * (dwell > 1)}, as given.",)
     single = found.number_given and found.n_states == 1
     if order == 0 and found.scale == "own" and found.tails == "normal" and dwell == 1 and duration is None:
         model = model_for(values, "normal")

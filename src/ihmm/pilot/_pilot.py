@@ -38,6 +38,7 @@ from ihmm.pilot._search import (
     reduce,
     search,
 )
+from ihmm.pilot._segments import levels_of_segments
 from ihmm.pilot._visits import levels_with_course
 
 DYNAMICS = 0.05  # nats per value by which switching dynamics have to be better than levels
@@ -52,6 +53,7 @@ DEPENDENCE = 10.0  # nats beyond chance by which the state before predicts the n
 SMOOTH = 0.9  # sum of the coefficients from which a series is smooth: levels in it are a matter of the eye
 ALIKE = 1.25  # ratio of the scales of two states up to which they are the same
 WEAK = 0.5  # sum of the coefficients below which memory matters less than correlated noise
+FORGOTTEN = 0.05  # coefficients up to which noise may be white
 FAR = 3.0  # standard deviations between levels whose order does not matter
 
 
@@ -193,7 +195,15 @@ def _find_levels(whole: Series, rng: np.random.Generator) -> Found:
             whole, part, matrix = transformed(whole, found), mixed, found
             fit, best, hum = other, value, other_hum
     fit, best = _single_steps(part, fit, best, rng)
-    return _around_baseline(Found(whole, part, fit, best, hum, matrix), rng)
+    return _around_baseline(_staircase(Found(whole, part, fit, best, hum, matrix)), rng)
+
+
+def _staircase(found: Found) -> Found:
+    """What was found, or the levels of segments if these are better than noise with a long memory."""
+    stairs = levels_of_segments(found.part) if _is_smooth(found.fit) else None
+    if stairs is None or stairs.n_states == 1 or criterion(stairs) < found.criterion + MARGIN:
+        return found
+    return found._replace(fit=stairs, criterion=criterion(stairs), hum=[])
 
 
 def _around_baseline(found: Found, rng: np.random.Generator) -> Found:
@@ -232,7 +242,7 @@ def _decide(found: Found, plain: Fit | None) -> Decision:
         return Decision(plain, True, [STANDING_OUT.format(plain.n_states)])
     if (fit.n_states == 1 and found.hum) or (fit.n_states > 1 and _has_trend(found.part, found.criterion)):
         return Decision(_one_level(found.part), True, [TREND])
-    fit = _scales(found.part, _dwell(found.part, fit))
+    fit = _scales(found.part, _dwell(found.part, _memory(found.part, fit)))
     return Decision(fit, False, levels_in_noise(fit, found.hum))
 
 
@@ -298,6 +308,14 @@ def _single_steps(series: Series, fit: Fit, best: float, rng: np.random.Generato
     if dependence > DEPENDENCE + by_chance or nearness(series, brief).min() > FAR:
         return brief, value
     return fit, best
+
+
+def _memory(series: Series, fit: Fit) -> Fit:
+    """The fit, or the same levels in white noise if the noise hardly remembers anything and nothing is gained by it."""
+    if fit.structure.order == 0 or np.abs(fit.coefficients).max() > FORGOTTEN:
+        return fit
+    white = improve(series, restructured(fit, replace(fit.structure, order=0, sharp=True)), CAREFUL)
+    return white if criterion(white) > criterion(fit) - MARGIN else fit
 
 
 def _dwell(series: Series, fit: Fit) -> Fit:

@@ -44,16 +44,17 @@ def dynamics_switch(dynamics: Dynamics, gain: float) -> str:
 def levels_in_noise(fit: Fit, hum: list[float]) -> list[str]:
     """What the noise around the levels is like, and how long they last."""
     structure = fit.structure
-    memory = ", ".join(f"{a:.2f}" for a in fit.coefficients.mean(axis=1))
+    memory = ", ".join(f"{a:.2f}" for a in fit.coefficients.mean(axis=1)).replace("-", "−")
+    steps = f"{structure.order} step{'s' * (structure.order > 1)}"
     if structure.order == 0:
         reasons = ["The noise is white: values around their level do not depend on the values before."]
     elif structure.sharp or fit.n_states == 1:
         changes = ", and levels change at once" if fit.n_states > 1 else ""
-        reasons = [f"The noise has a memory of {structure.order} step(s) (coefficients {memory}){changes}."]
+        reasons = [f"The noise has a memory of {steps} (coefficients {memory}){changes}."]
     else:
         reasons = [
-            f"The recording was filtered: levels and noise have the same memory of {structure.order} step(s) "
-            f"(coefficients {memory}), and changes of level take a few steps."
+            f"The recording was filtered: levels and noise have the same memory of {steps} (coefficients "
+            f"{memory}), and changes of level take a few steps."
         ]
     if fit.n_states == 1 and structure.order > 0 and fit.coefficients.sum(axis=0).max() > WANDERING:
         reasons.append("Noise with so long a memory wanders as levels do: a few changes of level would look the same.")
