@@ -8,7 +8,7 @@ import numpy as np
 
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._parameters import fields, take
-from ihmm.emissions._protocol import Emission, provides, sample_new
+from ihmm.emissions._protocol import provides, shared_parameters
 from ihmm.model import Draw
 from ihmm.predictions import averages, forecasts, predict
 from ihmm.predictions.side_by_side import Underflow
@@ -64,7 +64,7 @@ def groups(
 def _posterior(posterior: "Posterior", by_state: dict[str, FloatArray], *, states: bool) -> Group:
     """Unknown quantities: hyperparameters, and the parameters of the states of the summary."""
     variables, coordinates, _ = _traced(posterior, states=states)
-    shared = _shared(posterior.model.emission, posterior.draws[0][0])
+    shared = shared_parameters(posterior.model.emission, posterior.draws[0][0].phi)
     known = {"dwell": ("state",), "transitions": ("state", "to_state")}
     for name, values in by_state.items():
         if name == "share":
@@ -140,15 +140,6 @@ def _of_draw(posterior: "Posterior", draw: Draw, match: Match, steps_of: Sequenc
     return {"share": share, "dwell": dwell, "transitions": rows} | {
         name: values[own] for name, values in describe(draw.phi).items()
     }
-
-
-def _shared(emission: Emission, draw: Draw) -> set[str]:
-    """Parameters that all states share: new states get copies of them."""
-    if not hasattr(emission, "sample_new"):
-        return set()
-    old = fields(draw.phi)
-    new = fields(sample_new(emission, np.random.default_rng(0), 2, draw.phi))
-    return {name for name, values in old.items() if values.size and np.array_equal(new[name][0], values[0])}
 
 
 def _log_likelihood(posterior: "Posterior", time: dict[str, Any]) -> Group:

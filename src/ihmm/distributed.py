@@ -25,8 +25,7 @@ from ihmm import _checks
 from ihmm._threads import processors, run_in_threads
 from ihmm._typing import Array, IntArray
 from ihmm.data import Data
-from ihmm.samplers.particle_gibbs import smallest_type
-from ihmm.trajectory import piece_borders
+from ihmm.trajectory import piece_borders, smallest_type
 from ihmm.workers import Result, Segment, Span, StoredPath, Task, Update, divide, resample_in_memory
 
 if TYPE_CHECKING:

@@ -94,6 +94,11 @@ def relabel(path: IntArray, labels: IntArray, dtype: Any = np.int64) -> IntArray
     return out
 
 
+def smallest_type(states: IntArray) -> IntArray:
+    """The same states in the smallest integer type that holds them, to be stored or sent."""
+    return states.astype(np.min_scalar_type(states.max()))
+
+
 def piece_statistics(data: Data, states: IntArray, n_states: int) -> PieceStatistics:
     """Statistics of all pieces of `data`, which may be part of the data of a chain."""
     borders = piece_borders(data.offsets)

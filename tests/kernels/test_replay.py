@@ -10,7 +10,7 @@ from ihmm.emissions import NormalMean
 from ihmm.gibbs import initial_draw
 from ihmm.model import Model
 from ihmm.priors import HDPPrior
-from ihmm.samplers import ParticleGibbs, particle_gibbs
+from ihmm.samplers import ParticleGibbs, _densities, particle_gibbs, states
 from ihmm.trajectory import Trajectory
 from ihmm.workers import Threads
 
@@ -52,13 +52,13 @@ def assert_identical(one, other):
 def count_calls(monkeypatch, name):
     """How often the sampler calls one of the helpers it imported."""
     calls = []
-    original = getattr(particle_gibbs, name)
+    original = getattr(states, name)
 
     def counted(*arguments):
         calls.append(name)
         return original(*arguments)
 
-    monkeypatch.setattr(particle_gibbs, name, counted)
+    monkeypatch.setattr(states, name, counted)
     return calls
 
 
@@ -81,7 +81,7 @@ def test_a_pass_does_not_depend_on_the_room_it_starts_with(sampler, monkeypatch)
 def test_a_pass_does_not_depend_on_the_blocks_it_is_cut_into(sampler, monkeypatch):
     results = {}
     for block in (3, 7, 4096):
-        monkeypatch.setattr(particle_gibbs, "MAX_BLOCK_STEPS", block)
+        monkeypatch.setattr(_densities, "MAX_BLOCK_STEPS", block)
         results[block] = [pass_over(sampler, series(), seed) for seed in SEEDS]
     assert sum(info.n_born for _, info in results[4096]) > 0, "the test should meet states born on the way"
     for block in (3, 7):
@@ -93,7 +93,7 @@ def test_a_pass_does_not_depend_on_the_blocks_it_is_cut_into(sampler, monkeypatc
 def test_a_pass_depends_on_neither_when_both_are_short(sampler, monkeypatch):
     expected = [pass_over(sampler, series(), seed) for seed in SEEDS]
     monkeypatch.setattr(ihmm.sticks, "SPARE", 1)
-    monkeypatch.setattr(particle_gibbs, "MAX_BLOCK_STEPS", 2)
+    monkeypatch.setattr(_densities, "MAX_BLOCK_STEPS", 2)
     for seed, other in zip(SEEDS, expected, strict=True):
         assert_identical(pass_over(sampler, series(), seed), other)
 
@@ -138,7 +138,7 @@ def test_blocks_cover_every_step_once_and_those_of_a_round_do_not_touch():
 
 
 def test_a_series_longer_than_a_block_is_passed_over():
-    n_steps = particle_gibbs.MAX_BLOCK_STEPS + 100
+    n_steps = _densities.MAX_BLOCK_STEPS + 100
     path, info = pass_over(ParticleGibbs(5, threshold=0.05), series([n_steps]), 1)
     assert len(path.states) == n_steps
     assert info.n_born > 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ihmm.kernels import particles, systematic
-from ihmm.samplers import ParticleGibbs, particle_gibbs
+from ihmm.samplers import ParticleGibbs, states
 from reference import systematic as twin
 from reference.broken import SYSTEMATIC, broken
 from reference.csmc import chooser, law_of, path_law
@@ -105,7 +105,7 @@ def test_as_many_particles_as_states_and_more_forget_the_reference():
 def test_a_broken_pass_is_rejected(name, monkeypatch, tmp_path):
     sampler = ParticleGibbs(6 if "once" in name else 2, threshold=0.5)
     assert_frequencies(*after_one_pass(sampler))
-    monkeypatch.setattr(particle_gibbs, "systematic", broken(systematic, tmp_path, *SYSTEMATIC[name]))
+    monkeypatch.setattr(states, "systematic", broken(systematic, tmp_path, *SYSTEMATIC[name]))
     counts, law = after_one_pass(sampler)
     with pytest.raises(AssertionError, match="p = "):
         assert_frequencies(counts, law)
@@ -118,8 +118,8 @@ def test_a_step_at_which_every_weight_is_zero_keeps_the_reference(threshold, mon
         density.explicit[1::4] = 0.0
         return density
 
-    score = particle_gibbs.score
-    monkeypatch.setattr(particle_gibbs, "score", score_of_nothing)
+    score = states.score
+    monkeypatch.setattr(states, "score", score_of_nothing)
     references = np.random.default_rng(6).integers(0, 2, (500, 4))
     new = passes(ParticleGibbs(5, threshold=threshold), TWO_STATES, references)
     np.testing.assert_array_equal(new[:, 1], references[:, 1])
@@ -136,8 +136,8 @@ def test_masses_are_finite_where_weights_almost_underflow(monkeypatch):
         masses.append(system.mass[: system.first[-1]])
         trace_back(sticks, system, *others)
 
-    score, trace_back, masses = particle_gibbs.score, particles.trace_back, []
-    monkeypatch.setattr(particle_gibbs, "score", score_of_little)
+    score, trace_back, masses = states.score, particles.trace_back, []
+    monkeypatch.setattr(states, "score", score_of_little)
     monkeypatch.setattr(particles, "trace_back", look)
     passes(ParticleGibbs(60_000, threshold=0.1), TWO_STATES, [(0, 1, 0, 1)] * 20)
     assert np.all(np.isfinite(masses[0]))

@@ -9,7 +9,7 @@ import pytest
 import ihmm
 from ihmm import gibbs
 from ihmm.kernels import conditionals, sticks
-from ihmm.samplers import particle_gibbs
+from ihmm.samplers import particle_gibbs, states
 from ihmm.testing import LawTest, geweke, partition_test
 from reference.cases import ALARM, EMISSIONS, LAYOUTS, PRIORS, some, split, trials
 
@@ -107,10 +107,10 @@ class TestTheLawTestsCanFail:
         def forget(theta, system, reference, following, *others):
             trace_back(theta, system, reference, -1, *others)
 
-        trace_back = particle_gibbs.particles.trace_back
+        trace_back = states.particles.trace_back
         case = ihmm.HDPPrior(1.0, 3.0, stickiness=0.7), ihmm.ParticleGibbs(3, block_size=2)  # neighbours are alike
         assert self.run(*case).p_value > ALARM
-        monkeypatch.setattr(particle_gibbs.particles, "trace_back", forget)
+        monkeypatch.setattr(states.particles, "trace_back", forget)
         result = self.run(*case)
         assert result.p_value < 1e-8, result
 
@@ -136,10 +136,8 @@ class TestTheLawTestsCanFail:
             density.log_tail[:] = 0.0
             return density
 
-        score = particle_gibbs.score
-        monkeypatch.setattr(particle_gibbs, "score", score_without_correction)
-        monkeypatch.setattr(
-            particle_gibbs, "add_column", lambda d, k, c, add=particle_gibbs.add_column: add(d, k, 0 * c)
-        )
+        score = states.score
+        monkeypatch.setattr(states, "score", score_without_correction)
+        monkeypatch.setattr(states, "add_column", lambda d, k, c, add=states.add_column: add(d, k, 0 * c))
         result = self.run(ihmm.HDPPrior(1.0, 3.0), ihmm.ParticleGibbs(2, threshold=0.3))
         assert result.p_value < 1e-8, result

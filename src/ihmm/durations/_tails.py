@@ -41,7 +41,7 @@ def hazards(n_ages: int, minimum: int, ratio: Ratio, log_last: Callable[[int], F
     return out
 
 
-def left_of_mean(d: Array, minimum: int, mean_beyond: FloatArray) -> FloatArray:
+def mean_residual_life(d: Array, minimum: int, mean_beyond: FloatArray) -> FloatArray:
     """E[D − d + 1 | D ≥ d] for D = minimum + G, given E[G | G ≥ d − minimum]. It is 1 at least."""
     return np.asarray(np.maximum(minimum + mean_beyond - d + 1, 1.0))
 

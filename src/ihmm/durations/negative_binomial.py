@@ -10,12 +10,13 @@ from scipy.special import betaincc, gammaln
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.durations._protocol import Runs, complete
-from ihmm.durations._tails import hazards, left_of_mean, log_tail
+from ihmm.durations._tails import hazards, log_tail, mean_residual_life
+from ihmm.emissions._gamma import log_density_of_log
 from ihmm.emissions._slice import slice_step
 from ihmm.priors import GammaPrior
 
 LEAST = 1e-12  # of r, p and 1 − p
-FEW = GammaPrior(1.0, 0.2)  # r of about 5, geometric durations not excluded
+DEFAULT_SHAPE = GammaPrior(1.0, 0.2)  # r of about 5, geometric durations not excluded
 
 
 class NegativeBinomialOmega(NamedTuple):
@@ -39,7 +40,7 @@ class NegativeBinomial:
         Least number of steps that a state lasts. A segment that the end of the data cuts off may be shorter.
     """
 
-    shape: float | GammaPrior = FEW
+    shape: float | GammaPrior = DEFAULT_SHAPE
     a: float = 1.0
     b: float = 10.0
     minimum: int = 1
@@ -101,7 +102,7 @@ class NegativeBinomial:
                 rise = np.bincount(state, gammaln(excess + r[state]) - gammaln(r[state]), n_states)
                 log_p, log_q = -np.log1p(mean / r), -np.log1p(r / mean)
                 likelihood = rise + (self.a + n * r) * log_p + (self.b + total) * log_q
-                return np.asarray(prior.shape * log_r - prior.rate * r + likelihood)
+                return np.asarray(log_density_of_log(log_r, prior.shape, prior.rate) + likelihood)
 
             r = np.maximum(np.exp(slice_step(rng, log_density, np.log(r))), LEAST)
             p = r / (r + mean)
@@ -132,4 +133,4 @@ class NegativeBinomial:
         g = np.maximum(d - self.minimum, 0)
         log_ratio = self.log_survivor(g + self.minimum - 1, omega._replace(r=r + 1))
         log_ratio = log_ratio - self.log_survivor(g + self.minimum, omega)
-        return left_of_mean(d, self.minimum, r * (1 - p) / p * np.exp(log_ratio))
+        return mean_residual_life(d, self.minimum, r * (1 - p) / p * np.exp(log_ratio))

@@ -10,7 +10,7 @@ from scipy.special import gammainc, gammaln
 from ihmm import _checks
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.durations._protocol import Runs, complete
-from ihmm.durations._tails import hazards, left_of_mean, log_tail
+from ihmm.durations._tails import hazards, log_tail, mean_residual_life
 
 LEAST = 1e-12
 
@@ -85,4 +85,4 @@ class Poisson:
         """E[G; G ≥ g] = λ P(G ≥ g − 1)."""
         g = np.maximum(d - self.minimum, 0)
         log_ratio = self.log_survivor(g + self.minimum - 1, omega) - self.log_survivor(g + self.minimum, omega)
-        return left_of_mean(d, self.minimum, omega.rate * np.exp(log_ratio))
+        return mean_residual_life(d, self.minimum, omega.rate * np.exp(log_ratio))

@@ -15,6 +15,13 @@ def log_factorial(n: Array) -> FloatArray:
     return np.asarray(LOG_FACTORIALS.take(n.astype(np.int64, copy=False)) if small else gammaln(n + 1.0))
 
 
+def log_dirichlet_multinomial(concentrations: FloatArray, counts: Array) -> FloatArray:
+    """log ∫ Π_d p_d^n_d Dirichlet(dp | concentrations) for every row of counts n, (…, D)."""
+    mass = concentrations.sum()
+    each = gammaln(concentrations + counts) - gammaln(concentrations)
+    return np.asarray(each.sum(axis=-1) + gammaln(mass) - gammaln(mass + counts.sum(axis=-1)))
+
+
 def whole_counts(y: Array, family: str) -> IntArray:
     """One count per time step, as integers; ValueError if `y` is anything else."""
     if y.ndim != 1:

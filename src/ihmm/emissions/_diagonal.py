@@ -9,6 +9,7 @@ import numpy as np
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions import normal
 from ihmm.emissions._conjugate import Conjugate
+from ihmm.emissions._missing import density_of_known
 from ihmm.emissions._parameters import take
 from ihmm.emissions.normal import Moments, Normal, NormalPhi, combine_moments, log_normal_given
 from ihmm.kernels.families import CompiledFamily, dispatch
@@ -28,19 +29,19 @@ class DiagonalNormal:
     def log_density(self, y: FloatArray, phi: DiagonalPhi) -> FloatArray:
         out = np.zeros((len(phi.mean), len(y)))
         for d, column in enumerate(self.columns):
-            out += _known(column.log_density(y[:, d], _column(phi, d)).T)
+            out += density_of_known(column.log_density(y[:, d], _column(phi, d)).T)
         return out.T
 
     def log_density_at(self, y: FloatArray, states: IntArray, phi: DiagonalPhi) -> FloatArray:
         out = np.zeros(len(y))
         for d, column in enumerate(self.columns):
-            out += _known(column.log_density_at(y[:, d], states, _column(phi, d)))
+            out += density_of_known(column.log_density_at(y[:, d], states, _column(phi, d)))
         return out
 
     def log_marginal(self, y: FloatArray) -> FloatArray:
         out = np.zeros(len(y))
         for d, column in enumerate(self.columns):
-            out += _known(column.log_marginal(y[:, d]))
+            out += density_of_known(column.log_marginal(y[:, d]))
         return out
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> DiagonalPhi:
@@ -97,8 +98,3 @@ def _column(phi: DiagonalPhi, d: int) -> NormalPhi:
 def _stack(columns: Sequence[Iterable[Array]]) -> Iterator[Array]:
     """The arrays of all columns side by side."""
     return (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
-
-
-def _known(log_density: FloatArray) -> FloatArray:
-    """Missing values are uninformative: their density is 1."""
-    return np.where(np.isnan(log_density), 0.0, log_density)

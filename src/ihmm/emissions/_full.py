@@ -1,16 +1,16 @@
 """Gaussian rows with full covariance: μ | Σ ~ N(m, Σ/κ), Σ ~ InverseWishart(ν, S)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import lgamma
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
 from ihmm.emissions._conjugate import Conjugate
 from ihmm.emissions._matrices import cholesky, log_det, log_multigamma
+from ihmm.emissions._missing import fill_averages, patterns
 from ihmm.emissions._protocol import Emission
 from ihmm.emissions._scatter import (
     Scatter,
@@ -178,31 +178,3 @@ def draw(
     x = draw_root(rng, dof, root)
     noise = (rng.standard_normal((len(x), 1, x.shape[2])) @ x)[:, 0]
     return FullPhi(mean + noise / np.sqrt(strength)[:, None], x.swapaxes(1, 2) @ x)
-
-
-def fill_averages(y: FloatArray, states: IntArray, n_states: int, mean: FloatArray) -> FloatArray:
-    """y with missing values replaced by averages by state and column, or by `mean` where a state has no value."""
-    missing = np.isnan(y)
-    if not missing.any():
-        return y
-    y = y.copy()
-    for d in np.flatnonzero(missing.any(axis=0)):
-        gaps = missing[:, d]
-        count = np.bincount(states[~gaps], minlength=n_states)
-        total = np.bincount(states[~gaps], weights=y[~gaps, d], minlength=n_states)
-        y[gaps, d] = np.where(count > 0, total / np.maximum(count, 1), mean[d])[states[gaps]]
-    return y
-
-
-def patterns(y: FloatArray) -> Iterator[tuple[Any, Any]]:
-    """For each pattern of missing values: the rows that have it, and the observed columns."""
-    missing = np.isnan(y)
-    if not missing.any():
-        yield slice(None), slice(None)
-        return
-    bits = np.packbits(missing, axis=1)
-    codes = bits.view(np.dtype((np.void, bits.shape[1])))[:, 0]
-    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
-    ordered, sizes = np.argsort(group, kind="stable"), np.bincount(group)
-    for t, rows in zip(first, np.split(ordered, np.cumsum(sizes)[:-1]), strict=True):
-        yield rows, np.flatnonzero(~missing[t])

@@ -18,6 +18,11 @@ def log_gamma_density(x: FloatArray, shape: float, rate: float) -> FloatArray:
     return np.asarray(shape * np.log(rate) - lgamma(shape) + (shape - 1) * np.log(x) - rate * x)
 
 
+def log_density_of_log(log_x: FloatArray, shape: float, rate: float) -> FloatArray:
+    """Log density of the logarithm of a Gamma variable, up to a constant."""
+    return np.asarray(shape * log_x - rate * np.exp(log_x))
+
+
 def gamma_nodes(shape: float, rate: float) -> tuple[FloatArray, FloatArray]:
     """Points x_i and logarithms of weights w_i with E[h(X)] ≈ Σ w_i h(x_i), X ~ Gamma(shape, rate).
 

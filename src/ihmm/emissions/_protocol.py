@@ -210,14 +210,19 @@ def memory(emission: object) -> int | None:
     return getattr(emission, "memory", None)
 
 
+def shared_parameters(emission: Emission, phi: Phi) -> set[str]:
+    """Names of the parameters that all states have in common: those that a new state copies."""
+    new = fields(sample_new(emission, np.random.default_rng(0), 2, phi))
+    return {name for name, old in fields(phi).items() if old.size and (new[name] == old[0]).all()}
+
+
 def shares_parameters(emission: Emission) -> bool:
-    """Whether a new state copies parameters of the others, which two draws from H do not have in common."""
+    """Whether states have parameters in common that are drawn from H, rather than constants."""
     if getattr(type(emission), "sample_new", Emission.sample_new) is Emission.sample_new:
         return False
-    first, second = (emission.sample_prior(np.random.default_rng(seed), 1) for seed in range(2))
-    new = emission.sample_new(np.random.default_rng(1), 1, first)
-    each = zip(*(fields(phi).values() for phi in (first, second, new)), strict=True)
-    return any(np.array_equal(a, copied) and not np.array_equal(a, b) for a, b, copied in each)
+    first, second = (emission.sample_prior(np.random.default_rng(seed), 1) for seed in (1, 2))
+    other = fields(second)
+    return any(not np.array_equal(fields(first)[name], other[name]) for name in shared_parameters(emission, first))
 
 
 _DEFAULTS = ("sample_new", "complete", "log_marginal", "log_density_at")

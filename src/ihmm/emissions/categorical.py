@@ -12,7 +12,8 @@ from ihmm import _checks
 from ihmm._random import FLOOR, dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._conjugate import Conjugate, add
-from ihmm.emissions._gamma import log_gamma_density
+from ihmm.emissions._counts import log_dirichlet_multinomial
+from ihmm.emissions._gamma import log_density_of_log, log_gamma_density
 from ihmm.emissions._protocol import ConjugateEmission
 from ihmm.emissions._slice import slice_step
 from ihmm.emissions._validation import plain
@@ -110,8 +111,7 @@ class Categorical(ConjugateEmission):
 
     def log_evidence(self, y: IntArray) -> float:
         """With a concentration that is inferred: at its prior mean."""
-        count = np.bincount(y, minlength=self.n_symbols)[None]
-        return log_evidence(self._mean * self._weights, count)
+        return float(log_dirichlet_multinomial(self._mean * self._weights, np.bincount(y, minlength=self.n_symbols)))
 
     # With the probabilities integrated out
 
@@ -191,21 +191,15 @@ def log_likelihood(statistics: CategoricalStatistics, phi: CategoricalPhi) -> fl
     return float(xlogy(statistics.number, phi.probs).sum())
 
 
-def log_evidence(parameters: FloatArray, number: IntArray) -> float:
-    """log ∫ Π_s p_s^n_s Dirichlet(dp | parameters) summed over states; `number`, (K, n_symbols), has the n_s."""
-    mass = parameters.sum()
-    each = gammaln(parameters + number) - gammaln(parameters)
-    return float(each.sum() + (gammaln(mass) - gammaln(mass + number.sum(axis=1))).sum())
-
-
 def resample_concentration(
     rng: np.random.Generator, prior: GammaPrior, weights: FloatArray, concentration: float, number: IntArray
 ) -> float:
     """A slice step of the logarithm of the concentration, given how often each symbol was observed in each state."""
 
     def log_posterior(log_concentration: FloatArray) -> FloatArray:
-        value = float(np.exp(log_concentration[0]))
-        return prior.shape * log_concentration - prior.rate * value + log_evidence(value * weights, number)
+        concentrations = np.exp(log_concentration[0]) * weights
+        log_prior = log_density_of_log(log_concentration, prior.shape, prior.rate)
+        return np.asarray(log_prior + log_dirichlet_multinomial(concentrations, number).sum())
 
     stepped = slice_step(rng, log_posterior, np.log([concentration]))
     return float(np.clip(np.exp(stepped[0]), FLOOR, LARGEST_CONCENTRATION))

@@ -5,13 +5,13 @@ from math import lgamma
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 
 from ihmm import _checks
 from ihmm._random import dirichlet
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._conjugate import Conjugate, add, sums_by_state
-from ihmm.emissions._counts import LARGEST_COUNT, log_factorial
+from ihmm.emissions._counts import LARGEST_COUNT, log_dirichlet_multinomial, log_factorial
 from ihmm.emissions._protocol import ConjugateEmission
 from ihmm.kernels.families import CompiledFamily, dispatch
 
@@ -76,10 +76,10 @@ class Multinomial(ConjugateEmission):
         return np.asarray(np.einsum("td,td->t", y.astype(np.float64), np.log(phi.probs)[states]) + _log_coefficients(y))
 
     def log_marginal(self, y: IntArray) -> FloatArray:
-        return np.asarray(self._log_moments(y) + _log_coefficients(y))
+        return log_dirichlet_multinomial(self._concentrations, y) + _log_coefficients(y)
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> MultinomialPhi:
-        return MultinomialPhi(dirichlet(rng, np.full((n, self.n_categories), self.concentration)))
+        return MultinomialPhi(dirichlet(rng, np.tile(self._concentrations, (n, 1))))
 
     def resample(self, rng: np.random.Generator, y: IntArray, states: IntArray, n_states: int) -> MultinomialPhi:
         return self._draw(rng, statistics(y, states, n_states))
@@ -93,21 +93,20 @@ class Multinomial(ConjugateEmission):
         return np.asarray(constant + (concentration - 1) * np.log(phi.probs).sum(axis=1))
 
     def log_evidence(self, y: IntArray) -> float:
-        return float(self._log_moments(y.sum(axis=0, dtype=np.float64)) + _log_coefficients(y).sum())
+        totals = y.sum(axis=0, dtype=np.float64)
+        return float(log_dirichlet_multinomial(self._concentrations, totals) + _log_coefficients(y).sum())
 
     def conjugate(self, y: IntArray) -> Conjugate:
-        prior = np.full((1, self.n_categories), self.concentration)
+        prior = self._concentrations[None]
         compiled = CompiledFamily(dispatch.MULTINOMIAL, prior, y.astype(np.float64), size=1 + self.n_categories)
         return Conjugate(statistics, add, self._draw, log_likelihood, self.log_evidence, compiled)
 
     def _draw(self, rng: np.random.Generator, statistics: MultinomialStatistics) -> MultinomialPhi:
         return MultinomialPhi(dirichlet(rng, self.concentration + statistics.total))
 
-    def _log_moments(self, counts: Array) -> FloatArray:
-        """log E[Π p_d^{n_d}] under the prior, for every row of counts."""
-        mass = self.n_categories * self.concentration
-        each = gammaln(self.concentration + counts) - lgamma(self.concentration)
-        return np.asarray(each.sum(axis=-1) + lgamma(mass) - gammaln(mass + counts.sum(axis=-1)))
+    @property
+    def _concentrations(self) -> FloatArray:
+        return np.full(self.n_categories, self.concentration)
 
 
 def statistics(y: IntArray, states: IntArray, n_states: int) -> MultinomialStatistics:

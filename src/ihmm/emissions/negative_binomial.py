@@ -11,7 +11,7 @@ from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.emissions._counts import whole_counts
-from ihmm.emissions._gamma import expectation, gamma_nodes, log_gamma_density
+from ihmm.emissions._gamma import expectation, gamma_nodes, log_density_of_log, log_gamma_density
 from ihmm.emissions._protocol import Emission
 from ihmm.emissions._slice import slice_step
 
@@ -100,12 +100,11 @@ class NegativeBinomial(Emission):
             return np.asarray((number * log_probability(counts, rate[:, None], size[:, None])).sum(axis=1))
 
         def log_posterior_size(log_size: FloatArray) -> FloatArray:
-            size = np.exp(log_size)
-            return self.size_shape * log_size - self.size_rate * size + log_likelihood(phi.rate, size)
+            log_prior = log_density_of_log(log_size, self.size_shape, self.size_rate)
+            return log_prior + log_likelihood(phi.rate, np.exp(log_size))
 
         def log_posterior_rate(log_rate: FloatArray) -> FloatArray:
-            rate = np.exp(log_rate)
-            return self.shape * log_rate - self.rate * rate + log_likelihood(rate, size)
+            return log_density_of_log(log_rate, self.shape, self.rate) + log_likelihood(np.exp(log_rate), size)
 
         steps = number.sum(axis=1)
         size = np.exp(slice_step(rng, log_posterior_size, np.log(phi.size), 3 / np.sqrt(1 + 0.1 * steps)))

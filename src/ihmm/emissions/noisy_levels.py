@@ -21,6 +21,7 @@ from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.emissions import _noise
+from ihmm.emissions._missing import density_of_known
 from ihmm.emissions._protocol import Emission
 from ihmm.emissions._validation import plain, real_rows
 from ihmm.emissions.multivariate_normal import Numbers
@@ -154,7 +155,7 @@ class NoisyLevels(Emission):
             for lag in range(self.order):
                 innovation = innovation - coefficients[now, d, lag] * residual[:, lag + 1]
             square = np.square(innovation / scale[now, d])[:, None]
-            out += known(_noise.log_shape(square, dof[now])[:, 0] + (peak - np.log(scale[:, d]))[now])
+            out += density_of_known(_noise.log_shape(square, dof[now])[:, 0] + (peak - np.log(scale[:, d]))[now])
         return out
 
     def after_change(self, y: FloatArray, phi: NoisyLevelsPhi) -> AfterChange:
@@ -176,7 +177,7 @@ class NoisyLevels(Emission):
         width = self._spread**2 + self._rate / self.shape
         column = _noise.log_shape((square / width).T.copy(), np.full(self.n_features, MARGINAL_DOF))
         column += (_noise.log_peak(np.array(MARGINAL_DOF)) - 0.5 * np.log(width))[:, None]
-        return np.asarray(known(column).sum(axis=0))
+        return np.asarray(density_of_known(column).sum(axis=0))
 
     # Parameters
 
@@ -369,8 +370,3 @@ class NoisyLevels(Emission):
     @cached_property
     def _grid(self) -> FloatArray:
         return np.atleast_1d(np.asarray(self.dof, np.float64)) if self.tails == "student-t" else np.array([np.inf])
-
-
-def known(log_density: FloatArray) -> FloatArray:
-    """Missing values are uninformative: their density is 1."""
-    return np.where(np.isnan(log_density), 0.0, log_density)

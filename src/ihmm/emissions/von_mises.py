@@ -9,7 +9,7 @@ from scipy.special import i0e
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray
-from ihmm.emissions._gamma import expectation, gamma_nodes, log_gamma_density
+from ihmm.emissions._gamma import expectation, gamma_nodes, log_density_of_log, log_gamma_density
 from ihmm.emissions._protocol import Emission
 from ihmm.emissions._slice import slice_step
 from ihmm.emissions._validation import real_values
@@ -104,9 +104,8 @@ class VonMises(Emission):
         seen = resultant(y, states, len(phi.direction))
 
         def log_posterior(log_concentration: FloatArray) -> FloatArray:
-            concentration = np.exp(log_concentration)
-            log_prior = self.shape * log_concentration - self.rate * concentration
-            return log_prior + self._log_evidence(concentration, seen)
+            log_prior = log_density_of_log(log_concentration, self.shape, self.rate)
+            return log_prior + self._log_evidence(np.exp(log_concentration), seen)
 
         width = 3 / np.sqrt(self.shape + 0.5 * seen.number)  # three standard deviations, if κ is large
         concentration = np.exp(slice_step(rng, log_posterior, np.log(phi.concentration), width))

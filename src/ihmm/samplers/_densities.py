@@ -10,7 +10,11 @@ from ihmm.emissions._parameters import size
 from ihmm.kernels.layout import relate
 from ihmm.model import Model
 
-BLOCK_CELLS = 30_000  # densities per block, about what the cache holds
+CACHED_CELLS = 30_000  # densities per block of a table, about what the cache holds
+# Maximum number of time steps, and approximate number of densities, that a pass scores at a time. Threads wait for the
+# interpreter lock between two blocks, so blocks are large.
+MAX_BLOCK_STEPS, BLOCK_CELLS = 17_000, 200_000
+MIN_BLOCK_STEPS = 64
 MIN_LOG_DENSITY = -700.0  # of the smallest relative density: exponentials that underflow take ten times as long
 
 
@@ -32,7 +36,7 @@ def relative_densities(model: Model, data: Data, phi: Phi) -> FloatArray:
 
 def _in_blocks(model: Model, data: Data, phi: Phi) -> Iterator[tuple[slice, FloatArray]]:
     """Log densities by state, (K, B), for one block of time steps after the other."""
-    block = max(64, BLOCK_CELLS // size(phi))
+    block = max(MIN_BLOCK_STEPS, CACHED_CELLS // size(phi))
     for begin in range(0, len(data.y), block):
         steps = slice(begin, begin + block)
         yield steps, np.ascontiguousarray(model.log_density(data, phi, steps).T)
@@ -50,3 +54,8 @@ def exponentials(logs: FloatArray) -> FloatArray:
     np.exp(logs, out=logs)
     logs -= np.exp(MIN_LOG_DENSITY)
     return logs
+
+
+def steps_at_a_time(n_states: int) -> int:
+    """Number of time steps that a pass of particle Gibbs scores at a time."""
+    return min(MAX_BLOCK_STEPS, max(MIN_BLOCK_STEPS, BLOCK_CELLS // n_states))

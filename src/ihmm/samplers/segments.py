@@ -16,14 +16,15 @@ from ihmm.kernels.layout import relate_with_tail
 from ihmm.kernels.segments import Exits, Hazards, Reference, SegmentDensity, Segments
 from ihmm.kernels.sticks import Sticks
 from ihmm.model import Model
-from ihmm.samplers._densities import MIN_LOG_DENSITY, exponentials
+from ihmm.samplers._densities import MIN_LOG_DENSITY, exponentials, steps_at_a_time
+from ihmm.samplers._streams import Keys, empty_stream, stream_numbers
 from ihmm.sticks import copy_sticks, extend_omega, extend_phi, grow
+from ihmm.trajectory import smallest_type
 from ihmm.workers import Segment
 
 if TYPE_CHECKING:
     from ihmm.samplers.particle_gibbs import ParticleGibbs
 
-MAX_BLOCK_STEPS, BLOCK_CELLS = 17_000, 200_000  # as in `particle_gibbs`
 FIRST_AGES = 64  # ages for which hazards are computed before more are needed
 MAX_AGE = int(np.iinfo(np.int64).max)
 
@@ -33,7 +34,7 @@ class SegmentPass:
     """Conditional SMC over whole sequences, given θ and ω. It can be sent to another process."""
 
     settings: "ParticleGibbs"
-    keys: list[np.uint64]  # of the random streams: φ of new states, forward pass, trace back, ω of new states
+    key: Keys
     model: Model
     sticks: Sticks
     known: Phi  # φ of the columns of θ
@@ -42,22 +43,18 @@ class SegmentPass:
     def run(self, data: Data, reference: IntArray, segment: Segment) -> IntArray:
         """New states for the time steps of a segment, in columns of θ; `data` has only these steps."""
         keep_memory()
-        phi_key, forward_key, backward_key, omega_key = self.keys
         model, n_particles = self.model, self.settings.n_particles
         duration = model.duration
         assert duration is not None
         sticks, phi, omega = copy_sticks(self.sticks), self.known, self.omega
-        sequence = np.full(len(reference), -1)
-        sequence[segment.starts] = segment.streams
-        log_marginal = data.log_marginal if self.settings.proposal == "posterior" else np.zeros(len(reference))
+        sequence, log_marginal = stream_numbers(segment, len(reference)), self.settings.log_g(data)
 
         hazards = start_hazards(model, omega, len(sticks.beta), reference)
         path = Reference(reference, *(np.empty_like(reference) for _ in range(3)))
         segments.describe_runs(sequence, hazards.cap, model.memory, path)
         exits = start_exits(sticks)
         system = empty_system(len(reference), n_particles)
-        stream = np.empty((3, 16), np.uint64)[1, :4]  # in a cache line of its own, which threads do not share
-        block = min(MAX_BLOCK_STEPS, max(64, BLOCK_CELLS // size(self.known)))
+        stream, block = empty_stream(), steps_at_a_time(size(self.known))
         t = 0
         while t < len(reference):
             stop, begin = min(t + block, len(reference)), t
@@ -66,8 +63,8 @@ class SegmentPass:
             after = model.after_change(data, phi, steps)
             while t < stop:
                 t, needed = segments.forward(
-                    t, stop, n_particles, sticks, exits, hazards, density, after, system, path, sequence, forward_key,
-                    stream,
+                    t, stop, n_particles, sticks, exits, hazards, density, after, system, path, sequence,
+                    self.key.forward, stream,
                 )  # fmt: skip
                 if needed == particles.GROW:
                     sticks = grow(sticks)
@@ -76,17 +73,18 @@ class SegmentPass:
                     hazards = resize_hazards(hazards, len(sticks.beta), hazards.hazard.shape[1])
                 elif needed <= segments.OLDER:
                     k = segments.OLDER - needed
-                    omega = extend_omega(duration, omega_key, omega, k + 1)
+                    omega = extend_omega(duration, self.key.omega, omega, k + 1)
                     hazards = more_ages(model, omega, hazards, k)
                 elif needed != particles.NOTHING:
-                    phi = extend_phi(model.emission, phi_key, phi, needed + 1)
+                    phi = extend_phi(model.emission, self.key.phi, phi, needed + 1)
                     log_f = model.log_density(data, take(phi, np.array([needed])), steps)[:, 0]
                     density = add_column(density, needed, log_f)
                     after = model.after_change(data, phi, steps)
 
         states = np.empty_like(reference)
-        segments.trace_back(sticks, exits, hazards, model.memory, system, path.oldest, sequence, backward_key, states)
-        return states.astype(np.min_scalar_type(states.max()))
+        oldest, key = path.oldest, self.key.backward
+        segments.trace_back(sticks, exits, hazards, model.memory, system, oldest, sequence, key, states)
+        return smallest_type(states)
 
 
 def score(log_density: FloatArray, log_marginal: FloatArray, begin: int, sticks: Sticks) -> SegmentDensity:
