@@ -4,10 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import lognorm, norm
 
 import ihmm
 from ihmm.diagnostics.doubts import check_rival
-from ihmm.diagnostics.rivals import UNDECIDED, rival_of_levels, rival_of_one_level
+from ihmm.diagnostics.rivals import CLOSE, UNDECIDED, log_jacobian, rival_of_counts, rival_of_levels, rival_of_one_level
+from ihmm.pilot._fit import Series
 
 SINGLE = SimpleNamespace(n_levels=1)
 
@@ -105,10 +107,59 @@ def test_levels_in_a_trend_are_doubted():
     y = 0.01 * np.arange(600) + np.random.default_rng(1).normal(size=600)
     levels = SimpleNamespace(n_levels=2, segmentation=(np.arange(600) >= 300).astype(int))
     (found,) = check_rival(ihmm.Model(ihmm.Normal()), y[:, None], np.array([0, 600]), levels)
-    assert found.unsettled.startswith("either reading fits: 2 levels, or a single level that follows a slow trend in")
+    assert found.unsettled.startswith("the data are explained better by a single level that follows a slow trend in")
     assert not found.gross
     given = ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(2))
     assert not list(check_rival(given, y[:, None], np.array([0, 600]), levels))
+
+
+def test_one_level_of_two_cut_in_half_has_two_levels_as_a_rival():
+    rng, two = np.random.default_rng(0), np.arange(600) // 40 % 2
+    y = 5.0 * two + rng.normal(size=600)
+    assert one_instead_of(two, y) is None
+    found = one_instead_of(two + (y > 5), y)
+    assert (found.n_levels, found.order, found.log) == (2, 0, False)
+
+
+def test_three_levels_that_are_there_have_no_rival():
+    path = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], 5)).repeat(40)
+    assert one_instead_of(path, 20 + 4.0 * path + remembering(np.random.default_rng(1), 600, 0.3)) is None
+
+
+def test_skewed_values_have_one_level_of_their_logarithms_as_a_rival():
+    """As of wind speeds: high values spread more widely than low ones."""
+    y = np.exp(0.7 * remembering(np.random.default_rng(0), 600, 0.3))
+    found = one_instead_of((y > 1).astype(int), y)
+    assert (found.n_levels, found.log) == (1, True)
+    assert found.gain > CLOSE
+    levels = SimpleNamespace(n_levels=2, segmentation=(y > 1).astype(int))
+    (criticism,) = check_rival(ihmm.Model(ihmm.Normal()), y[:, None], np.array([0, 600]), levels)
+    assert criticism.unsettled.startswith("the data are explained better by a single level in")
+    assert criticism.unsettled.endswith("on a logarithmic scale")
+    assert "fit the logarithms" in criticism.text
+
+
+def test_likelihoods_of_logarithms_are_densities_of_the_values():
+    y = np.random.default_rng(0).lognormal(2, 0.5, 200)[:, None]
+    y[[5, 90]] = np.nan
+    series = Series((y - np.nanmean(y)) / np.nanstd(y), np.array([0, 200]))
+    used = ~np.isnan(series.unpredicted(np.zeros((0, 1))))
+    logs = (np.log(y) - np.nanmean(np.log(y))) / np.nanstd(np.log(y))
+    exact = lognorm.logpdf(y[used], np.nanstd(np.log(y)), scale=np.exp(np.nanmean(np.log(y)))) + np.log(np.nanstd(y))
+    assert norm.logpdf(logs[used]).sum() + log_jacobian(y, series) == pytest.approx(exact.sum())
+
+
+def test_counts_of_one_rate_cut_in_two_are_doubted():
+    y, ends = np.random.default_rng(0).poisson(4, 300), np.array([0, 300])
+    levels = SimpleNamespace(n_levels=2, segmentation=(y > 4).astype(int))
+    (found,) = check_rival(ihmm.Model(ihmm.Poisson()), y[:, None], ends, levels)
+    assert found.unsettled == "either reading fits: 2 levels, or a single level of Poisson counts"
+
+
+def test_rates_that_differ_have_no_rival():
+    path = np.arange(300) // 50 % 2
+    y = np.random.default_rng(0).poisson(2 + 5 * path)
+    assert rival_of_counts(y[:, None], np.array([0, 300]), path) is None
 
 
 def test_very_long_recordings_are_not_compared():

@@ -7,11 +7,12 @@ import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
 from ihmm.diagnostics.check import Criticism
-from ihmm.diagnostics.rivals import Rival, rival_of_levels, rival_of_one_level
+from ihmm.diagnostics.rivals import CLOSE, Rival, rival_of_counts, rival_of_levels, rival_of_one_level
 from ihmm.model import Model
 from ihmm.priors import FinitePrior
 from ihmm.summaries.levels import Levels
 
+COUNTS = ("Poisson", "NegativeBinomial")
 MEASURED = ("NoisyLevels", "Normal", "NormalMean", "StudentT")  # families whose levels may be noise
 
 
@@ -25,19 +26,45 @@ def check_overlap(levels: Levels) -> Iterator[Criticism]:
 
 
 def check_rival(model: Model, values: FloatArray, offsets: IntArray, levels: Levels) -> Iterator[Criticism]:
-    """Whether another number of levels explains the data as well: several instead of one, or one instead of several."""
-    if isinstance(model.prior, FinitePrior) or type(model.emission).__name__ not in MEASURED:
+    """Whether another number of levels explains the data as well: several instead of one, or fewer than were found."""
+    family, n_levels = type(model.emission).__name__, levels.n_levels
+    if isinstance(model.prior, FinitePrior):
         return
-    if levels.n_levels == 1:
+    if family in MEASURED and n_levels == 1:
         several = rival_of_one_level(values, offsets)
         if several is not None:
             yield _doubt(int(getattr(model.emission, "order", 0)), several)
-        return
-    one = rival_of_levels(values, offsets, levels.segmentation)
-    if one is not None:
-        reading = f"a single level {'that follows a slow trend ' * one.trend}in {_noise_of(one.order)}"
-        text = f"{levels.n_levels} levels explain the data hardly better than {reading}: the data alone do not decide."
-        yield Criticism(text, False, unsettled=f"either reading fits: {levels.n_levels} levels, or {reading}")
+    elif family in MEASURED:
+        fewer = rival_of_levels(values, offsets, levels.segmentation)
+        if fewer is not None:
+            yield _doubt_of_levels(n_levels, _reading(fewer), fewer.gain, fewer.log)
+    elif family in COUNTS and n_levels > 1:
+        counts = rival_of_counts(values, offsets, levels.segmentation)
+        if counts is not None:
+            kind = "overdispersed" if counts.overdispersed else "Poisson"
+            yield _doubt_of_levels(n_levels, f"{_number(counts.n_levels)} of {kind} counts", counts.gain)
+
+
+def _reading(fewer: Rival) -> str:
+    trend = " that follows a slow trend" if fewer.trend else ""
+    scale = " on a logarithmic scale" if fewer.log else ""
+    return f"{_number(fewer.n_levels)}{trend} in {_noise_of(fewer.order)}{scale}"
+
+
+def _number(n_levels: int) -> str:
+    return f"{n_levels} levels" if n_levels > 1 else "a single level"
+
+
+def _doubt_of_levels(n_levels: int, reading: str, gain: float, log: bool = False) -> Criticism:
+    """Several levels, although a reading by fewer of them explains the data hardly worse, or better."""
+    if gain > CLOSE:
+        unsettled = f"the data are explained better by {reading}"
+        text = f"{n_levels} levels explain the data worse than {reading}, by {gain:.0f} nats."
+    else:
+        unsettled = f"either reading fits: {n_levels} levels, or {reading}"
+        text = f"{n_levels} levels explain the data hardly better than {reading}: the data alone do not decide."
+    advice = " To see that reading, fit the logarithms of the values." if log else ""
+    return Criticism(text + advice, False, unsettled=unsettled)
 
 
 def _doubt(order: int, several: Rival) -> Criticism:

@@ -1,16 +1,18 @@
-"""Would one level explain a recording as well as the several that were found, or several as well as one?
+"""Would fewer levels explain a recording as well as those that were found, or several as well as one?
 
-Noise with a long memory and slow trends wander as levels do, so that a short recording can often be read in both ways.
-Readings are fitted by maximum likelihood and penalised for their parameters.
+Noise with a long memory and slow trends wander as levels do, and what is skewed has two spreads: a short recording can
+often be read in both ways. Readings are fitted by maximum likelihood and penalised for their parameters.
 """
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
 from ihmm.pilot._alternatives import trend, without
+from ihmm.pilot._counts import improve as improve_counts
 from ihmm.pilot._fit import Fit, Series, Structure, improve, part_of, start
 from ihmm.pilot._search import CAREFUL, clusters, criterion
 
@@ -20,6 +22,7 @@ SHORT = 2  # greatest order of the noise around several
 SHORTEST = 30  # steps below which nothing is compared
 CLOSE = 5.0  # nats by which several levels have to be better than one
 UNDECIDED = 1.0  # nats by which one has to be better than several: three to one is hardly evidence
+MERGED = 2  # pairs of neighbouring levels that are made one
 WAVES = (0, 2, 5)  # cosines of the trends that are tried
 OF_LEVELS = (
     *(Structure(order, 2, shared) for order in (0, 1) for shared in (True, False)),
@@ -35,6 +38,15 @@ class Rival(NamedTuple):
     order: int
     gain: float
     trend: bool = False  # whether they follow a slow trend
+    log: bool = False  # whether they are levels of the logarithms
+
+
+class CountRival(NamedTuple):
+    """Levels of counts, and by how many nats their penalised likelihood is better."""
+
+    n_levels: int
+    overdispersed: bool
+    gain: float
 
 
 def rival_of_one_level(values: FloatArray, offsets: IntArray) -> Rival | None:
@@ -59,21 +71,57 @@ def rival_of_one_level(values: FloatArray, offsets: IntArray) -> Rival | None:
 
 
 def rival_of_levels(values: FloatArray, offsets: IntArray, path: IntArray) -> Rival | None:
-    """The best reading of `values` by a single level, if it is hardly worse than that by the levels of a `path`, (T,).
+    """The best reading of `values` by a single level or by one level fewer, also of the logarithms if all are positive,
+    if it is hardly worse than that by the levels of a `path`, (T,).
 
     In recordings that are too long for this to be compared there is none.
     """
     series = _standardised(values, offsets)
     if series is None or len(part_of(series).y) < len(series.y):
         return None
-    one = max(_readings_by_one(series), key=lambda rival: rival.gain)
+    path = np.unique(path, return_inverse=True)[1]
+    found = [*_readings_by_one(series), *_readings_by_one_fewer(series, path)]
+    logs = _standardised(np.log(values), offsets) if np.nanmin(values) > 0 else None
+    if logs is not None:
+        jacobian = log_jacobian(values, series)
+        by_logs = [*_readings_by_one(logs), *_readings_by_one_fewer(logs, path)]
+        found += [rival._replace(gain=rival.gain + jacobian, log=True) for rival in by_logs]
+    best = max(found, key=lambda rival: rival.gain)
     several = -np.inf
     for structure in OF_LEVELS:
         if structure.order <= series.max_order:
             several = max(several, _value(series, structure, path))
-            if several > one.gain + CLOSE:
+            if several > best.gain + CLOSE:
                 return None
-    return one._replace(gain=one.gain - several)
+    return best._replace(gain=best.gain - several)
+
+
+def rival_of_counts(counts: FloatArray, offsets: IntArray, path: IntArray) -> CountRival | None:
+    """The best reading of `counts`, (T, 1), by one level fewer, if it is hardly worse than that by those of a `path`.
+
+    Both may be of Poisson or of overdispersed counts. In recordings that are too long for this there is none.
+    """
+    series = Series(np.asarray(counts, np.float64), np.asarray(offsets, np.int64))
+    if len(counts) < SHORTEST or len(part_of(series).y) < len(series.y):
+        return None
+    path = np.unique(path, return_inverse=True)[1]
+    kinds = (False, True)
+    several = max(improve_counts(series, path, overdispersed).criterion for overdispersed in kinds)
+    found = [
+        CountRival(int(path.max()), overdispersed, improve_counts(series, coarse, overdispersed).criterion - several)
+        for coarse in _one_fewer(series, path)
+        for overdispersed in kinds
+    ]
+    best = max(found, key=lambda rival: rival.gain, default=None)
+    return best if best is not None and best.gain > -CLOSE else None
+
+
+def log_jacobian(values: FloatArray, series: Series) -> float:
+    """What turns the log likelihood of standardised logarithms into that of the standardised values of a series."""
+    used = ~np.isnan(series.unpredicted(np.zeros((0, series.y.shape[1])))).any(axis=1)
+    logs = np.log(values)
+    unit = np.log(np.nanstd(values, axis=0)) - np.log(np.nanstd(logs, axis=0))
+    return float((unit - logs[used]).sum())
 
 
 def _standardised(values: FloatArray, offsets: IntArray) -> Series | None:
@@ -99,6 +147,26 @@ def _single(series: Series) -> Rival:
     orders = [order for order in ORDERS if order <= series.max_order]
     found = [Rival(1, order, _value(series, Structure(order), nothing)) for order in orders]
     return max(found, key=lambda rival: rival.gain)
+
+
+def _readings_by_one_fewer(series: Series, path: IntArray) -> Iterator[Rival]:
+    """Two of the levels of a path made one, if there are more than two."""
+    if path.max() > 1:
+        for coarse in _one_fewer(series, path):
+            for structure in OF_LEVELS:
+                if structure.order <= series.max_order:
+                    yield Rival(int(path.max()), structure.order, _value(series, structure, coarse))
+
+
+def _one_fewer(series: Series, path: IntArray) -> Iterator[IntArray]:
+    """The path with two levels made one, for each of the pairs that are closest together."""
+    n_levels = int(path.max()) + 1
+    level = np.array([np.nanmean(series.y[path == k], axis=0) for k in range(n_levels)])
+    pairs = list(combinations(range(n_levels), 2))
+    distance = [float(np.square(level[a] - level[b]).sum()) for a, b in pairs]
+    for i in np.argsort(distance)[:MERGED]:
+        a, b = pairs[i]
+        yield np.unique(np.where(path == b, a, path), return_inverse=True)[1]
 
 
 def _value(series: Series, structure: Structure, path: IntArray) -> float:

@@ -88,12 +88,12 @@ def are_measurements(fit: CountFit, values: FloatArray, path: IntArray) -> bool:
 
 def _best_number(series: Series, rng: np.random.Generator, overdispersed: bool) -> CountFit:
     root = Series(np.sqrt(series.y), series.offsets)  # of about equal variance
-    best = _improve(series, np.zeros(len(series.y), np.int64), overdispersed)
+    best = improve(series, np.zeros(len(series.y), np.int64), overdispersed)
     for n_states in range(2, MOST + 1):
         path = clusters(root, n_states, rng, lasting=False)
         if path.max() + 1 < n_states:
             break
-        fit = _improve(series, path, overdispersed)
+        fit = improve(series, path, overdispersed)
         if fit.criterion < best.criterion + MARGIN:
             if n_states > best.n_states + 1:
                 break
@@ -102,7 +102,8 @@ def _best_number(series: Series, rng: np.random.Generator, overdispersed: bool) 
     return best
 
 
-def _improve(series: Series, path: IntArray, overdispersed: bool) -> CountFit:
+def improve(series: Series, path: IntArray, overdispersed: bool) -> CountFit:
+    """The best fit to counts that starts from a path."""
     y, offsets, n_states = series.y[:, 0], series.offsets, int(path.max()) + 1
     known = ~np.isnan(y)
     weight = (path[:, None] == np.arange(n_states)) * known[:, None]
