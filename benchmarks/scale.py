@@ -52,8 +52,7 @@ def long_series(steps: int) -> None:
     short, long = (prepare([size], STATES) for size in (10_000, steps))
     times = in_turns(3, *(partial(one_sweep, *case) for case in (short, long)), clock=time.process_time)
     for size, seconds in zip((10_000, steps), times, strict=True):
-        per_particle = f"{1e9 * seconds / size / 10:5.2f} ns per particle and time step"
-        print(f"  T = {size:>9,d}: {1e3 * seconds:9.2f} ms, {per_particle}")
+        print(f"  T = {size:>9,d}: {1e3 * seconds:9.2f} ms, {1e9 * seconds / size:6.1f} ns per time step")
     ratio = times[1] / (times[0] * steps / 10_000)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
