@@ -355,13 +355,16 @@ def lane_cases(rng, starts):
     initial, rows = rng.dirichlet(np.ones(4), 3).T.copy(), rng.dirichlet(np.ones(4), (4, 3)).transpose(0, 2, 1).copy()
     states, label, continues = np.arange(4), rng.integers(-1, 2, (4, 3)), np.append(~starts[1:], False)
     never, nowhere = np.empty((0, 3)), np.empty((0, 0), np.int64)
+    nothing = nowhere[:, 0:0].reshape(0)
     plain = side_by_side.LaneChains(
-        states, states, nowhere[:, 0:0].reshape(0), never, never, nowhere, states, initial, rows
+        states, states, nothing, never, never, nowhere, states, initial, rows, nothing > 0, np.ones((4, 4), bool)
     )
     stay = rng.random((8, 3))
+    stay[0::4] = 1.0
     aged = plain._replace(
         state=np.repeat(states, 2), column=np.array([4, 0, 5, 1, 2, 2, 3, 3]), older=np.repeat(2 * states + 1, 2),
         stay=stay, leave=1 - stay, entry=np.tile(2 * states, (4, 1)), start=2 * states,
+        is_left=(stay < 1).any(axis=1), follows=~np.eye(4, dtype=bool),
     )  # fmt: skip
     level, scale = rng.normal(size=(4, 1, 3)), rng.random((4, 1, 3)) + 0.5
     memory = side_by_side.LaneMemory(

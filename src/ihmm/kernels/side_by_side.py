@@ -17,7 +17,7 @@ TILE = 8  # steps that are transposed together: a line of the cache
 class LaneChains(NamedTuple):
     """The chains of all lanes, as in `kernels.segment_chain`, with the same nodes in each.
 
-    Without durations the nodes are the states; `older`, `stay`, `leave` and `entry` are empty.
+    Without durations the nodes are the states; `older`, `stay`, `leave`, `entry` and `is_left` are empty.
     """
 
     state: np.ndarray  # (nodes,)
@@ -29,6 +29,8 @@ class LaneChains(NamedTuple):
     start: np.ndarray  # (L,)
     initial: np.ndarray  # (L, lane)
     rows: np.ndarray  # (L, L, lane)
+    is_left: np.ndarray  # (nodes,): whether it is left in any lane
+    follows: np.ndarray  # (L, L): whether state k follows state j in any lane
 
 
 class LaneMemory(NamedTuple):
@@ -113,17 +115,17 @@ def relate_lanes(log_density, least, scale):
 @jit
 def filter_lanes(chains, density, starts, current, filtered, total):
     """p(node_t = i | y_1 … y_t) p(y_t | y_1 … y_{t−1}) in `filtered` (T, nodes, lane), and p(y_t | y_1 … y_{t−1}) in
-    `total`, up to the factors of the densities. Returns the smallest of these.
+    `total`, up to the factors of the densities.
 
     `starts` marks the first steps of sequences. `current` (nodes, lane) has the filtered probabilities of the step
     before the first, and in the end those of the last. The densities are overwritten.
     """
-    _, column, _, _, _, _, start, initial, _ = chains
+    column, start, initial = chains.column, chains.start, chains.initial
     n_nodes, n_lanes = current.shape
-    leaving, scale, smallest = np.empty(initial.shape), np.ones(n_lanes), math.inf
+    leaving, scale = np.empty(initial.shape), np.ones(n_lanes)
     before = current
     for t in range(len(density)):
-        now = filtered[t]
+        now, summed = filtered[t], total[t]
         if starts[t]:
             for i in range(n_nodes):
                 for d in range(n_lanes):
@@ -138,27 +140,24 @@ def filter_lanes(chains, density, starts, current, filtered, total):
                 for d in range(n_lanes):
                     density[t, c, d] *= scale[d]
         for d in range(n_lanes):
-            scale[d] = 0.0
+            summed[d] = 0.0
         for i in range(n_nodes):
-            c = column[i]
+            node, factor = now[i], density[t, column[i]]
             for d in range(n_lanes):
-                now[i, d] *= density[t, c, d]
-                scale[d] += now[i, d]
+                node[d] *= factor[d]
+                summed[d] += node[d]
         for d in range(n_lanes):
-            total[t, d] = scale[d]
-            smallest = min(smallest, scale[d])
-            scale[d] = 1.0 / scale[d]
+            scale[d] = 1.0 / summed[d]
         before = now
     for i in range(n_nodes):
         for d in range(n_lanes):
             current[i, d] = before[i, d] * scale[d]
-    return smallest
 
 
 @in_place
 def advance_lanes(chains, current, leaving, predicted):
     """The probabilities of all nodes one step later, up to the factors of the current ones."""
-    state, _, older, stay, leave, entry, _, initial, rows = chains
+    state, _, older, stay, leave, entry, _, initial, rows, is_left, follows = chains
     n_states, n_lanes = initial.shape
     if len(older) == 0:
         predict_lanes(current, rows, predicted)
@@ -170,16 +169,20 @@ def advance_lanes(chains, current, leaving, predicted):
         for d in range(n_lanes):
             leaving[j, d] = 0.0
     for i in range(len(current)):
-        n, j = older[i], state[i]
+        mass, share, target = current[i], stay[i], predicted[older[i]]
         for d in range(n_lanes):
-            mass = current[i, d]
-            predicted[n, d] += mass * stay[i, d]
-            leaving[j, d] += mass * leave[i, d]
-    for j in range(n_states):
-        for k in range(n_states):
-            i = entry[j, k]
+            target[d] += mass[d] * share[d]
+        if is_left[i]:
+            share, target = leave[i], leaving[state[i]]
             for d in range(n_lanes):
-                predicted[i, d] += leaving[j, d] * rows[j, k, d]
+                target[d] += mass[d] * share[d]
+    for j in range(n_states):
+        mass = leaving[j]
+        for k in range(n_states):
+            if follows[j, k]:
+                share, target = rows[j, k], predicted[entry[j, k]]
+                for d in range(n_lanes):
+                    target[d] += mass[d] * share[d]
 
 
 @in_place
@@ -187,12 +190,13 @@ def predict_lanes(current, rows, predicted):
     """Σ_j current_j π_jk for every state k and lane."""
     n_states, n_lanes = current.shape
     for k in range(n_states):
+        mass, share, target = current[0], rows[0, k], predicted[k]
         for d in range(n_lanes):
-            predicted[k, d] = current[0, d] * rows[0, k, d]
-    for j in range(1, n_states):
-        for k in range(n_states):
+            target[d] = mass[d] * share[d]
+        for j in range(1, n_states):
+            mass, share = current[j], rows[j, k]
             for d in range(n_lanes):
-                predicted[k, d] += current[j, d] * rows[j, k, d]
+                target[d] += mass[d] * share[d]
 
 
 @jit
@@ -225,7 +229,7 @@ def add_smoothed_lanes(chains, filtered, scale, continues, label, current, total
 @in_place
 def go_back_lanes(chains, filtered, ratio, future, current):
     """Smoothed probabilities of a step, from the ratio of smoothed to predicted ones of the next."""
-    state, _, older, stay, leave, entry, _, initial, rows = chains
+    state, _, older, stay, leave, entry, _, initial, rows, _, _ = chains
     n_states, n_lanes = initial.shape
     has_ages = len(older) > 0
     for j in range(n_states):
@@ -311,11 +315,14 @@ def add_filtered_lanes(state, filtered, scale, label, total):
 
     They sum to `scale` over the nodes, and are divided by it in place.
     """
-    by_state = np.empty(label.shape)
+    by_state, share = np.empty(label.shape), np.empty(label.shape[1])
     for t in range(len(filtered)):
+        for d in range(len(share)):
+            share[d] = 1.0 / scale[t, d]
         for i in range(len(state)):
-            for d in range(label.shape[1]):
-                filtered[t, i, d] /= scale[t, d]
+            node = filtered[t, i]
+            for d in range(len(share)):
+                node[d] *= share[d]
         add_to_labels(state, filtered[t], label, by_state, total[t])
 
 

@@ -51,16 +51,22 @@ def without_durations(initial: FloatArray, rows: FloatArray) -> LaneChains:
     """Hidden Markov chains, (L, lanes) and (L, L, lanes)."""
     states, nothing = np.arange(len(initial)), np.empty(0, np.int64)
     never, nowhere = np.empty((0, initial.shape[1])), nothing.reshape(0, 0)
-    return LaneChains(states, states, nothing, never, never, nowhere, states, initial, rows)
+    is_left, follows = np.empty(0, bool), in_any_lane(rows)
+    return LaneChains(states, states, nothing, never, never, nowhere, states, initial, rows, is_left, follows)
 
 
 def with_durations(chains: Sequence[SegmentChain]) -> LaneChains:
     """Chains over states and ages that all have the same nodes."""
     like = chains[0]
     names = ("stay", "leave", "initial", "rows")
-    return LaneChains(
-        **like._asdict() | {name: np.stack([getattr(chain, name) for chain in chains], axis=-1) for name in names}
-    )
+    arrays = {name: np.stack([getattr(chain, name) for chain in chains], axis=-1) for name in names}
+    possible = {"is_left": in_any_lane(arrays["leave"]), "follows": in_any_lane(arrays["rows"])}
+    return LaneChains(**like._asdict() | arrays | possible)
+
+
+def in_any_lane(probability: FloatArray) -> BoolArray:
+    """Whether it is possible in any of the lanes."""
+    return np.asarray((probability > 0).any(axis=-1))
 
 
 def log_predictive(lanes: Lanes) -> FloatArray:
@@ -139,7 +145,8 @@ def run_filter(lanes: Lanes, steps: slice, current: FloatArray) -> tuple[FloatAr
     """
     density, scale = relative_densities(lanes, steps)
     total, filtered = np.empty_like(scale), np.empty((len(density), *current.shape))
-    if not filter_lanes(lanes.chains, density, lanes.starts[steps], current, filtered, total) > MIN_TOTAL:
+    filter_lanes(lanes.chains, density, lanes.starts[steps], current, filtered, total)
+    if not total.min() > MIN_TOTAL:
         raise Underflow
     return filtered, total, scale
 
