@@ -306,7 +306,10 @@ def _check_modes(agreement: Agreement, log_likelihood: FloatArray, small_gain: f
         text = f"log p(y | θ) is higher by {gain:.0f} in chain {best} than in chain {worst}."
         return Finding(False, f"The chains find the same levels, but {text}")
     share = float(agreement.distance.max())
-    return Finding(True, f"The chains find the same levels at all but {share:.1%} of the steps.")
+    where = (
+        f"all but {share:.1%} of the steps" if share >= 0.0005 else "practically all steps" if share else "all steps"
+    )
+    return Finding(True, f"The chains find the same levels at {where}.")
 
 
 def _check_rhat(

@@ -82,7 +82,7 @@ def transition_graph(posterior: Posterior, ax: Axes | None = None) -> Axes:
     steps, per = _pictures.rate_unit(posterior)
     paper = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 1.0}
     for source, target, share, rate in _pictures.edges(posterior):
-        begin, bend, end, label = graph.arrow(place[source], place[target], radius[source], radius[target])
+        begin, bend, end, (x, y) = graph.arrow(place[source], place[target], radius[source], radius[target])
         path = Path([begin, bend, end], [Path.MOVETO, Path.CURVE3, Path.CURVE3])
         arrow = FancyArrowPatch(
             path=path,
@@ -97,7 +97,7 @@ def transition_graph(posterior: Posterior, ax: Axes | None = None) -> Axes:
         text = _pictures.two_digits(rate * steps)
         if share < graph.LEAST_LABELLED and n > 3:
             continue
-        ax.text(*label, text, ha="center", va="center", fontsize="small", color=text_colour(), bbox=paper)
+        ax.text(x, y, text, ha="center", va="center", fontsize="small", color=text_colour(), bbox=paper)
     labels = posterior.summary().labels
     for k in range(n):
         ax.add_patch(Circle(tuple(place[k]), radius[k], color=colours(n)[k], zorder=2))

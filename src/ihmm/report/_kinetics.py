@@ -63,14 +63,14 @@ def transition_graph(posterior: Posterior) -> list[FigureItem]:
     plot.scatter([-1.4, 1.4], [-1.4, 1.4], size=0, line_color=None, fill_color=None)  # margins
     hues, (steps, per) = colours(n), _pictures.rate_unit(posterior)
     for source, target, share, rate in _pictures.edges(posterior):
-        begin, bend, end, label = graph.arrow(place[source], place[target], radius[source], radius[target])
+        begin, bend, end, middle = graph.arrow(place[source], place[target], radius[source], radius[target])
         curve = graph.curve(begin, bend, end, np.linspace(0, 1, 25))
         plot.line(curve[:, 0], curve[:, 1], line_color=hues[source], line_width=1 + 3 * share)
         plot.patch(*_head(end, end - bend), fill_color=hues[source], line_color=hues[source])
         if share < graph.LEAST_LABELLED and n > 3:
             continue
         text = _pictures.two_digits(rate * steps)
-        plot.text(*([x] for x in label), [text], name="ink", text_align="center", text_baseline="middle",
+        plot.text(*([x] for x in middle), [text], name="ink", text_align="center", text_baseline="middle",
                   text_font_size="12px")  # fmt: skip
     source = ColumnDataSource({
         "x": place[:, 0], "y": place[:, 1], "radius": radius, "colour": hues, "state": found.labels,
