@@ -188,7 +188,7 @@ def test_kinetic_states_that_differ_between_the_chains_are_said_to():
     result = verdict(n_states=differing)
     assert result
     assert result.verdict == "Reliable: all chains find the same 3 levels, but not the same kinetic states within them."
-    assert "their kinetic states are not: chains have 4.0 to 8.0 states on average" in str(result)
+    assert "do not agree on the kinetic states: they have 4.0 to 8.0 states on average" in str(result)
 
 
 @pytest.mark.parametrize(("slope", "word"), [(1, "rising"), (-1, "falling")])
