@@ -63,7 +63,7 @@ def test_kinetic_states_are_counted_in_every_draw_not_only_where_the_summary_has
     differing[1] += 1
     found = check(two_levels._replace(n_states_by_draw=differing))
     assert not found.kinetics_agree
-    assert "their kinetic states are not: chains have" in str(found)
+    assert "do not agree on the kinetic states: they have" in str(found)
     assert check(two_levels).kinetics_agree
 
 

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 import ihmm
 from ihmm import plots
+from ihmm.figures import graph
 from ihmm.figures import pictures as _pictures
 from test_plots import MEANS, MODEL, PATH, Y, draw_some
 
@@ -179,3 +180,14 @@ def test_histograms_of_dwell_times_have_bins_of_equal_width_in_the_logarithm(sev
     shares = np.square(heights) * np.diff(np.log(edges))
     assert shares.sum() == pytest.approx(1)
     np.testing.assert_allclose(shares, np.histogram(own, edges)[0] / len(own))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_labels_of_all_arrows_of_the_graph_keep_apart_and_off_the_circles(n):
+    place, radius = graph.places(n), graph.radii(np.full(n, 1 / n))
+    pairs = [(a, b) for a in range(n) for b in range(n) if a != b]
+    labels = np.array([graph.arrow(place[a], place[b], radius[a], radius[b]).label for a, b in pairs])
+    wide, high = 0.3, 0.12  # a label of four digits
+    apart = np.abs(labels[:, None] - labels) / [wide, high]
+    assert np.all(apart.max(axis=2)[~np.eye(len(labels), dtype=bool)] >= 1)
+    assert np.all(np.linalg.norm(labels[:, None] - place, axis=2) > radius + high)

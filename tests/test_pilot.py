@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.choice import _levels, choose_model
+from ihmm.choice import ModelOptions, _levels, choose_model
 from ihmm.datasets import PANEL, eruptions, fret, paces, patch_clamp, returns, rhythms, steady
 from ihmm.pilot import pilot
 from ihmm.pilot._fit import Series, Structure, improve, start
@@ -123,11 +123,11 @@ def test_waves_around_levels_that_noise_with_a_memory_explains_are_no_close_leve
 def test_what_is_given_is_not_chosen():
     recording = fret(length=400)
     values, lengths = recording.series[0][:, None], np.array([400])
-    assert choose_model(values, lengths, min_dwell=5).model.duration.minimum == 5
-    assert choose_model(values, lengths, resolution=0.3).resolution == 0.3
-    assert isinstance(choose_model(values, lengths, "student-t").model.emission, ihmm.StudentT)
-    assert choose_model(values, lengths, sticky=False).model.duration is None
-    assert choose_model(values, lengths, sampler=ihmm.Beam()).model.duration is None
+    assert choose_model(values, lengths, ModelOptions(min_dwell=5)).model.duration.minimum == 5
+    assert choose_model(values, lengths, ModelOptions(resolution=0.3)).resolution == 0.3
+    assert isinstance(choose_model(values, lengths, ModelOptions("student-t")).model.emission, ihmm.StudentT)
+    assert choose_model(values, lengths, ModelOptions(sticky=False)).model.duration is None
+    assert choose_model(values, lengths, ModelOptions(sampler=ihmm.Beam())).model.duration is None
 
 
 def test_calm_and_turbulent_times_are_two_states():
@@ -204,7 +204,7 @@ def test_columns_with_correlated_noise_are_told_apart_by_what_they_do_not_share(
     assert max(np.mean(found.states == path), np.mean(found.states != path)) > 0.98
     np.testing.assert_allclose(np.abs(np.diff(found.level, axis=0)), 2.5, atol=0.6)
     np.testing.assert_allclose(found.noise, np.sqrt(10), rtol=0.1)
-    choice = _levels(values, np.array([1200]), found, None, None, None)
+    choice = _levels(values, np.array([1200]), found, ModelOptions())
     assert isinstance(choice.model.emission, ihmm.MultivariateNormal)
     assert "The noise of the columns is correlated" in str(choice)
 

@@ -63,7 +63,6 @@ def sample(
     progress: bool | str = True,
     save_warmup: bool = False,
     store: str | os.PathLike[str] | None = None,
-    team: Workers | None = None,
 ) -> Posterior:
     """Draw from the posterior with several chains.
 
@@ -116,15 +115,13 @@ def sample(
     store
         A folder that the run is written to every few seconds. If the process is killed, `resume` continues from there,
         and the finished run has the same draws, bit for bit, as one that was never interrupted.
-    team
-        The former name of `workers`.
     """
     automatic = draws == "auto"
     draws = FIRST_AUTO_DRAWS if automatic else _checks.count('draws (kept per chain, or "auto")', draws)
     tune = _checks.count("tune (sweeps discarded per chain)", tune, least=0)
     chains = _checks.count("chains", chains, most=_checks.MAX_CHAINS)
     thin = _checks.count("thin (sweeps per kept draw)", thin)
-    resources = _check_resources(cores, workers or team, executor)
+    resources = _check_resources(cores, workers, executor)
     seed = check_seed(seed)
     data = check_model(model).observe(y, clock=make_clock(dt, sample_rate))
     sampler = check_sampler(sampler, model, data)
@@ -155,7 +152,6 @@ def resume(
     executor: Executor | None = None,
     progress: bool | str = True,
     model: Model | None = None,
-    team: Workers | None = None,
 ) -> Posterior:
     """Continue a run that `sample` wrote to a folder, or add draws to a finished one.
 
@@ -171,10 +167,8 @@ def resume(
         As in `sample`.
     model
         Needed if the emission is not part of ihmm.
-    team
-        The former name of `workers`.
     """
-    resources = _check_resources(cores, workers or team, executor)
+    resources = _check_resources(cores, workers, executor)
     with RunFolder.reopen(path, model) as folder:
         if draws is not None:
             folder.extend(_checks.count("draws (total per chain)", draws))

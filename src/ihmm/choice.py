@@ -1,7 +1,8 @@
 """The automatic choice of a model for a recording, with its reasons."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ LEAST_NOISE = 1e-3  # prior scale of the noise in units of the spread of the lev
 
 Resolution = float | tuple[float, ...]
 SHORTEST = 30  # steps, without the first few of each sequence, that a pilot fit needs
+TEXTS = "Texts: symbols, with probabilities of their own in each state."
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,44 +59,84 @@ class Choice:
         return replace(data, values=data.values - self.baseline.reshape(data.values.shape))
 
 
+@dataclass(frozen=True)
+class ModelOptions:
+    """What is known about the model in advance, as in `ihmm.InfiniteHMM`; `choose_model` chooses the rest."""
+
+    emission: str | Emission = "auto"
+    sticky: bool | float = True
+    order: int | None = None
+    duration: str | Duration | None = None
+    min_dwell: int | None = None
+    left_censored: bool = False
+    resolution: float | None = None
+    sampler: Sampler | None = None
+
+    def __post_init__(self) -> None:
+        if self.resolution is not None:
+            object.__setattr__(self, "resolution", _checks.positive("resolution", self.resolution))
+        if self.min_dwell is not None:
+            steps = _checks.count("min_dwell (steps that a state lasts at least)", self.min_dwell)
+            object.__setattr__(self, "min_dwell", steps)
+
+    @classmethod
+    def of(cls, settings: object, **others: Any) -> "ModelOptions":
+        """The attributes of `settings` that have these names, unless they are among the `others`."""
+        return cls(**({field.name: getattr(settings, field.name) for field in fields(cls)} | others))
+
+    @property
+    def is_auto(self) -> bool:
+        return isinstance(self.emission, str) and self.emission == "auto"
+
+    @property
+    def is_markov(self) -> bool:
+        """Whether a hidden Markov model without durations is asked for."""
+        return self.sticky is not True or not (self.sampler is None or isinstance(self.sampler, ParticleGibbs))
+
+    def model(self, values: Array) -> Model:
+        """The default model for `values`, without looking at more than their type and scale."""
+        return model_for(values, self.emission, self.sticky, self.order, self.duration, self.min_dwell)
+
+
+DEFAULTS = ModelOptions()
+
+
 def choose_model(
     values: Array,
     lengths: IntArray,
-    emission: str | Emission = "auto",
-    sticky: bool | float = True,
-    order: int | None = None,
+    given: ModelOptions = DEFAULTS,
     *,
-    duration: str | Duration | None = None,
-    min_dwell: int | None = None,
-    resolution: float | None = None,
-    sampler: Sampler | None = None,
+    symbols: Sequence[str] | None = None,
     cores: int | None = None,
     progress: bool = False,
-    symbols: Sequence[str] | None = None,
 ) -> Choice:
     """The model for `values`, (T, D), NaN where missing, in sequences of the given `lengths`.
 
-    Whole numbers that stand for `symbols` are categorical.
-
-    With ``emission="auto"`` a pilot fit to real values chooses the memory, scale and tails of the noise, the
-    minimum dwell time and a path to start from. What is given is not chosen. A `sticky` other than True and a `sampler`
-    other than particle Gibbs ask for a hidden Markov model without durations, and nothing is looked at. `cores` and
-    `progress` are about compilation, before the first run on a machine.
+    With ``emission="auto"`` a pilot fit to real values chooses the memory, scale and tails of the noise, the minimum
+    dwell time and a path to start from. What is `given` is not chosen. A `sticky` other than True and a `sampler` other
+    than particle Gibbs ask for a hidden Markov model without durations, and nothing is looked at. Whole numbers that
+    stand for `symbols` are categorical. `cores` and `progress` are about compilation, in the first run on a machine.
     """
-    if resolution is not None:
-        resolution = _checks.positive("resolution", resolution)
-    if min_dwell is not None:
-        min_dwell = _checks.count("min_dwell (steps that a state lasts at least)", min_dwell)
     empty = np.flatnonzero(np.isnan(values).all(axis=0)) if values.dtype.kind == "f" else np.empty(0)
     if empty.size:
         raise ValueError(f"column {empty[0]} has no value at all, only NaN; leave it out")
-    is_auto = isinstance(emission, str) and emission == "auto"
-    if symbols and (is_auto or emission == "categorical"):
+    choice = _choose(values, lengths, given, symbols, cores, progress)
+    return choice.left_censored() if given.left_censored else choice
+
+
+def _choose(
+    values: Array,
+    lengths: IntArray,
+    given: ModelOptions,
+    symbols: Sequence[str] | None,
+    cores: int | None,
+    progress: bool,
+) -> Choice:
+    if symbols and (given.is_auto or given.emission == "categorical"):
         emission = categorical(values.astype(np.float64), max(len(symbols), 2))
-        model, reasons = model_for(values, emission, sticky, order, duration, min_dwell), (TEXTS,) * is_auto
-        return Choice(model, resolution=resolution, reasons=reasons)
-    family = guess(values) if is_auto else None
-    markov = sticky is not True or not (sampler is None or isinstance(sampler, ParticleGibbs))
+        model = replace(given, emission=emission).model(values)
+        return Choice(model, resolution=given.resolution, reasons=(TEXTS,) * given.is_auto)
+    family = guess(values) if given.is_auto else None
     short = len(values) - MAX_ORDER * len(lengths) < SHORTEST
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     if family == "poisson" and not short:
@@ -103,24 +145,27 @@ def choose_model(
             family = "normal"
         elif counts.overdispersed:
             size = float(np.exp(np.average(np.log(counts.size), weights=np.bincount(path, minlength=counts.n_states))))
-            emission = NegativeBinomial(1.0, 1 / float(np.nanmean(values)), 2.0, 2 / size)
-            model = model_for(values, emission, sticky, order, duration, min_dwell)
-            return Choice(model, path, resolution, (_overdispersed(values, size),))
-    if family != "normal" or markov or short:
+            spread_out = NegativeBinomial(1.0, 1 / float(np.nanmean(values)), 2.0, 2 / size)
+            model = replace(given, emission=spread_out).model(values)
+            return Choice(model, path, given.resolution, (_overdispersed(values, size),))
+    if family != "normal" or given.is_markov or short:
         reasons = () if family is None else (reason(values, family),)
-        model = model_for(values, emission, sticky, order, duration, min_dwell)
-        return Choice(model, resolution=resolution, reasons=reasons)
-    expected = Rehearsal(_usual_model(values), values, sampler or ParticleGibbs(), ())
-    second_compiler.start(expected, processors() if cores is None else cores)
-    with compilation_bar((*OF_PILOT, *expected.kernels), enabled=progress):
-        found = pilot(values, offsets)
+        return Choice(given.model(values), resolution=given.resolution, reasons=reasons)
+    found = _pilot_fit(values, offsets, given.sampler or ParticleGibbs(), cores, progress)
     if found.family == "autoregressive":
-        order = found.order if order is None else order
-        model = model_for(values, "autoregressive", True, order, duration, min_dwell)
-        return Choice(model, resolution=resolution, reasons=found.reasons)
+        order = found.order if given.order is None else given.order
+        model = replace(given, emission="autoregressive", order=order).model(values)
+        return Choice(model, resolution=given.resolution, reasons=found.reasons)
     if found.baseline is not None:
         values = values - found.baseline
-    return replace(_levels(values, lengths, found, duration, min_dwell, resolution), baseline=found.baseline)
+    return replace(_levels(values, lengths, found, given), baseline=found.baseline)
+
+
+def _pilot_fit(values: Array, offsets: IntArray, sampler: Sampler, cores: int | None, progress: bool) -> Pilot:
+    expected = Rehearsal(_usual_model(values), values, sampler, ())
+    second_compiler.start(expected, processors() if cores is None else cores)
+    with compilation_bar((*OF_PILOT, *expected.kernels), enabled=progress):
+        return pilot(values, offsets)
 
 
 def _usual_model(values: Array) -> Model:
@@ -137,17 +182,8 @@ def _overdispersed(values: Array, size: float) -> str:
     )
 
 
-TEXTS = "Texts: symbols, with probabilities of their own in each state."
-
-
-def _levels(
-    values: Array,
-    lengths: IntArray,
-    found: Pilot,
-    duration: str | Duration | None,
-    min_dwell: int | None,
-    resolution: float | None,
-) -> Choice:
+def _levels(values: Array, lengths: IntArray, found: Pilot, given: ModelOptions) -> Choice:
+    duration, min_dwell = given.duration, given.min_dwell
     dwell, order = found.min_dwell, found.order
     if min_dwell is None and duration is not None and not isinstance(duration, str):
         min_dwell = duration.minimum
@@ -169,7 +205,8 @@ def _levels(
         if duration is not None:
             law = choose_duration(duration, dwell if isinstance(duration, str) else min_dwell)
         model = Model(noise, prior, None if single else law)  # a single state does not end
-    return Choice(model, found.states, resolution if resolution is not None else _finest(found), reasons)
+    resolution = _finest(found) if given.resolution is None else given.resolution
+    return Choice(model, found.states, resolution, reasons)
 
 
 def _noise(values: Array, found: Pilot, filtered: bool) -> NoisyLevels:

@@ -77,7 +77,7 @@ class Comparison:
         text = f"by {gain:.1f} ± {error:.1f} in log score"
         if gain > 2 * error:
             return f"{self.names[0]} predicts best, better than {self.names[1]} {text}."
-        return f"{self.names[0]} and {self.names[1]} predict equally well: they differ {text}."
+        return f"The data do not say whether {self.names[0]} or {self.names[1]} predicts better: they differ {text}."
 
     def table(self) -> "pandas.DataFrame":
         """One row per model, best first: log score, in all and per step, and its difference from the best."""

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from ihmm import _checks
 from ihmm._scikit_learn import EstimatorOnDemand, as_random_state, checked, not_fitted
 from ihmm._typing import Array, ArrayLike, FloatArray, IntArray
 from ihmm.chain import sample
-from ihmm.choice import choose_model
+from ihmm.choice import ModelOptions, choose_model
 from ihmm.durations import Duration
 from ihmm.emissions import Emission, NoisyLevels
 from ihmm.posterior import Posterior
@@ -19,8 +18,15 @@ from ihmm.predictions.forecasts import Forecast, simulate_anew
 from ihmm.predictions.predict import FiniteHMM, LabelledDraw, finite_hmm, most_probable_states
 from ihmm.running.start import dispersed
 from ihmm.samplers import Sampler
-from ihmm.series.arrays import as_array
 from ihmm.series.clock import Clock, index_clock, make_clock
+from ihmm.series.estimator_input import (
+    as_numbers,
+    is_list_of_series,
+    n_dimensions,
+    refuse_lengths_as_y,
+    split_points,
+    split_series,
+)
 from ihmm.series.sequences import Sequences, match_columns, numbers
 from ihmm.series.symbols import encode
 from ihmm.series.time_columns import clock_columns, date_columns, without_columns
@@ -171,28 +177,14 @@ class InfiniteHMM(EstimatorOnDemand):
         choice = choose_model(
             np.concatenate(series),
             np.array([len(part) for part in series]),
-            self.emission,
-            self.sticky,
-            self.order,
-            duration=self.duration,
-            min_dwell=self.min_dwell,
-            resolution=self.resolution,
-            sampler=self.sampler,
+            ModelOptions.of(self),
+            symbols=self._symbols,
             cores=self.cores,
             progress=True,
-            symbols=self._symbols,
         )
-        if self.left_censored:
-            choice = choice.left_censored()
         self.choice_, self.emission_ = choice, choice.model.emission
-        data = choice.without_baseline(
-            Sequences.of(
-                series,
-                columns=self._columns,
-                clock=clock or recorded,
-                symbols=self._symbols,
-            )
-        )
+        sequences = Sequences.of(series, columns=self._columns, clock=clock or recorded, symbols=self._symbols)
+        data = choice.without_baseline(sequences)
         self.posterior_ = sample(
             choice.model,
             data,
@@ -209,22 +201,7 @@ class InfiniteHMM(EstimatorOnDemand):
         )
         if self.order_by != "use":
             self.posterior_ = self.posterior_.relabel(order_by=self.order_by)
-        summary = self.posterior_.summary()
-        self.n_states_ = self._n_features_out = summary.n_states
-        self.n_states_probabilities_ = self.posterior_.n_states_probabilities()
-        self.labels_ = summary.states
-        levels = self.posterior_.levels()
-        self.n_levels_, self.n_levels_probabilities_ = levels.n_levels, levels.n_levels_probabilities
-        self.level_of_state_, self.levels_ = levels.level_of_state, levels.segmentation
-        self.startprob_, self.transmat_ = summary.initial, _one_step(summary)
-        for name, by_draw in summary.parameters.items():
-            values = np.nanmean(by_draw, axis=0)
-            if name in ("variance", "covariance"):
-                self.covars_ = _covariance_matrices(values)
-            else:
-                setattr(self, HMMLEARN_NAMES.get(name, f"{name}_"), values.reshape(len(values), -1))
-        if isinstance(choice.model.emission, NoisyLevels):
-            self.covars_ = _covariance_matrices(choice.model.emission.variance(summary.phi))
+        self._set_fitted_attributes()
         return self
 
     def predict(self, X: Any, *, lengths: ArrayLike | None = None) -> IntArray:
@@ -281,6 +258,24 @@ class InfiniteHMM(EstimatorOnDemand):
         X, states = simulate_anew(rng, posterior.model, hmm, n_samples)
         return X.reshape(n_samples, -1), states
 
+    def _set_fitted_attributes(self) -> None:
+        summary = self.posterior_.summary()
+        self.n_states_ = self._n_features_out = summary.n_states
+        self.n_states_probabilities_ = self.posterior_.n_states_probabilities()
+        self.labels_ = summary.states
+        levels = self.posterior_.levels()
+        self.n_levels_, self.n_levels_probabilities_ = levels.n_levels, levels.n_levels_probabilities
+        self.level_of_state_, self.levels_ = levels.level_of_state, levels.segmentation
+        self.startprob_, self.transmat_ = summary.initial, _one_step(summary)
+        for name, by_draw in summary.parameters.items():
+            values = np.nanmean(by_draw, axis=0)
+            if name in ("variance", "covariance"):
+                self.covars_ = _covariance_matrices(values)
+            else:
+                setattr(self, HMMLEARN_NAMES.get(name, f"{name}_"), values.reshape(len(values), -1))
+        if isinstance(self.emission_, NoisyLevels):
+            self.covars_ = _covariance_matrices(self.emission_.variance(summary.phi))
+
     def _posterior(self) -> Posterior:
         if "posterior_" not in vars(self):
             raise not_fitted(self)
@@ -289,7 +284,7 @@ class InfiniteHMM(EstimatorOnDemand):
     def _find_times(self, X: Any, lengths: ArrayLike | None) -> Clock | None:
         """Note the columns that are times rather than data, which are left out, and return the clock they give."""
         self._left_out = []
-        parts = _parts(X, lengths)
+        parts = split_series(X, lengths)
         clocks = [index_clock(parts)]
         for find in (date_columns, clock_columns):
             columns, clock = find([without_columns(part, self._left_out) for part in parts])
@@ -328,19 +323,19 @@ class InfiniteHMM(EstimatorOnDemand):
             )
 
     def _validated(self, X: Any, lengths: ArrayLike | None, *, y: Any, reset: bool) -> list[Array]:
-        if _is_list_of_series(X):
+        if is_list_of_series(X):
             if lengths is not None:
                 raise ValueError("lengths apply to concatenated series, but X is a list of series")
             parts = self._match([self._data_columns(part, reset=reset) for part in X], reset=reset)
             parts = self._encode(parts, reset=reset)
             return [self._validate(part, reset=reset and i == 0) for i, part in enumerate(parts)]
-        if y is not None and _n_dimensions(X) == 1 and reset:
+        if y is not None and n_dimensions(X) == 1 and reset:
             raise ValueError("X must be 2-D if y is given, as elsewhere in scikit-learn: reshape it to (-1, 1)")
         parts = self._match([self._data_columns(X, reset=reset)], reset=reset)
         (X,) = self._encode(parts, reset=reset)
         values = self._validate(X, reset=reset)
-        _refuse_lengths_as_y(y, len(values))
-        return np.split(values, _split_points(lengths, len(values))) if lengths is not None else [values]
+        refuse_lengths_as_y(y, len(values))
+        return np.split(values, split_points(lengths, len(values))) if lengths is not None else [values]
 
     def _data_columns(self, X: Any, *, reset: bool) -> Any:
         """X without the columns that were left out of the fit."""
@@ -368,8 +363,8 @@ class InfiniteHMM(EstimatorOnDemand):
 
     def _validate(self, X: Any, *, reset: bool) -> Array:
         """One series as (T, D), NaN where missing, with the columns of the fit."""
-        values: Any = X if hasattr(X, "tocsr") else _numbers(X)  # scikit-learn refuses sparse matrices
-        if _n_dimensions(X) == 1 and (reset or self.n_features_in_ == 1):
+        values: Any = X if hasattr(X, "tocsr") else as_numbers(X)  # scikit-learn refuses sparse matrices
+        if n_dimensions(X) == 1 and (reset or self.n_features_in_ == 1):
             X = values = values.reshape(-1, 1)
         return checked(self, X, values, reset=reset)
 
@@ -381,61 +376,6 @@ class InfiniteHMM(EstimatorOnDemand):
 
 def _is_auto(init: Any) -> bool:
     return isinstance(init, str) and init == "auto"
-
-
-def _numbers(X: Any) -> Array:
-    """X as an array; dates, texts and other objects are refused."""
-    values = as_array(X)
-    if values.dtype.kind in "mMO":
-        try:
-            values.astype(object).astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise TypeError(f"X must contain numbers, got dtype {values.dtype}: {error}") from error
-    return values
-
-
-def _parts(X: Any, lengths: ArrayLike | None) -> list[Any]:
-    """The series in X, as they are."""
-    if _is_list_of_series(X):
-        return list(X)
-    if lengths is None or not hasattr(X, "__len__"):
-        return [X]
-    borders = [0, *_split_points(lengths, len(X)), len(X)]
-    rows = X.iloc if hasattr(X, "iloc") else X
-    return [rows[begin:end] for begin, end in pairwise(borders)]
-
-
-def _is_list_of_series(X: Any) -> bool:
-    """Whether X is a list of arrays, or a 3-D array. A list of lists of numbers is one series, given by rows."""
-    if isinstance(X, np.ndarray):
-        return X.ndim == 3
-    if not isinstance(X, (list, tuple)):
-        return False
-    return any(np.ndim(part) == 2 or (np.ndim(part) == 1 and not isinstance(part, (list, tuple))) for part in X)
-
-
-def _n_dimensions(X: Any) -> int:
-    return np.ndim(X) if isinstance(X, (list, tuple)) else len(getattr(X, "shape", (0, 0)))
-
-
-def _split_points(lengths: ArrayLike, total: int) -> IntArray:
-    """Indices at which concatenated series are split."""
-    each = np.atleast_1d(np.asarray(lengths))
-    if each.ndim != 1 or each.dtype.kind not in "iu" or each.size == 0 or each.min() < 1 or each.sum() != total:
-        got = f"{lengths!r}, which sum to {each.sum()}" if each.dtype.kind in "iuf" else repr(lengths)
-        raise ValueError(f"lengths must be positive integers that sum to the {total} rows of X, got {got}")
-    return np.cumsum(each)[:-1]
-
-
-def _refuse_lengths_as_y(y: Any, total: int) -> None:
-    if y is None:
-        return
-    values = np.asarray(y)
-    if values.ndim == 1 and values.dtype.kind in "iu" and len(values) < total and values.sum() == total:
-        raise ValueError(
-            f"the second argument is y, which is ignored, but {np.array2string(values, threshold=5)} looks like the "
-            "lengths of the series in X: pass them by keyword, as in fit(X, lengths=lengths)"
-        )
 
 
 def _without_unseen(probabilities: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from ihmm.cli._fit import fit
 from ihmm.cli._runs import RUNS, load, next_folder
 from ihmm.cli._simulate import ION_CHANNEL, write_simulated
 
-OPTIONS: dict[str, Any] = {"seed": 1, "draws": 1000, "tune": 300}
+OPTIONS: dict[str, Any] = {"sample_rate": "10kHz", "order_by": "mean", "seed": 1}
 
 
 @click.command(cls=Command)
@@ -25,7 +25,7 @@ def demo(ctx: click.Context) -> None:
       ihmm demo
     """
     file, run = RUNS / "demo.csv", next_folder("demo")
-    options = " ".join(f"--{name} {value}" for name, value in OPTIONS.items())
+    options = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in OPTIONS.items())
     click.echo(f"$ ihmm simulate --out {file}")
     with input_errors():
         RUNS.mkdir(exist_ok=True)

@@ -52,9 +52,10 @@ def _tasks() -> "list[Task]":
 
 
 def _compile_for(values: "Array", emission: "str | Emission", sampler: "Sampler") -> None:
-    from ihmm.choice import choose_model
+    from ihmm.choice import ModelOptions, choose_model
 
-    choice = choose_model(values.reshape(len(values), -1), np.array([len(values)]), emission, sampler=sampler)
+    given = ModelOptions(emission, sampler=sampler)
+    choice = choose_model(values.reshape(len(values), -1), np.array([len(values)]), given)
     posterior = ihmm.sample(
         choice.model, values, sampler=sampler, draws=2, tune=2, chains=1, init=choice.init, progress=False
     )

@@ -96,23 +96,11 @@ class FitOptions:
         )
 
     def make_choice(self, table: tables.Table, cores: int | None = None, *, progress: bool = False) -> "Choice":
-        from ihmm.choice import choose_model
+        from ihmm.choice import ModelOptions, choose_model
 
-        choice = choose_model(
-            table.values,
-            np.array([len(part) for part in table.series]),
-            self.emission,
-            self.sticky,
-            self.order,
-            duration=self.duration,
-            min_dwell=self.min_dwell,
-            resolution=self.resolution,
-            sampler=self.make_sampler(),
-            cores=cores,
-            progress=progress,
-            symbols=table.symbols,
-        )
-        return choice.left_censored() if self.left_censored else choice
+        given = ModelOptions.of(self, sampler=self.make_sampler())
+        lengths = np.array([len(part) for part in table.series])
+        return choose_model(table.values, lengths, given, symbols=table.symbols, cores=cores, progress=progress)
 
     def make_sampler(self) -> "Sampler":
         if self.sampler == "particle-gibbs":

@@ -216,12 +216,8 @@ def check(evidence: Evidence) -> Check:
     if not criticisms:
         findings.append(Finding(True, "The data do not contradict the model in any way that was looked for."))
     settled = [name for name in (*quantities, *details) if name in rhat and name not in used and name != NUMBER]
-    kinetic = np.asarray(evidence.n_states_by_draw, float)
-    kinetics_agree = bool(np.ptp(kinetic) == 0) or _rhat(kinetic) <= MAX_KINETIC_RHAT
-    if not kinetics_agree:
-        least, most = kinetic.mean(axis=1).min(), kinetic.mean(axis=1).max()
-        text = f"The levels are settled, their kinetic states are not: chains have {least:.1f} to {most:.1f} states on"
-        findings.append(Finding(False, f"{text} average, and dwell times within a level may differ between them."))
+    unsettled_kinetics = _check_kinetics(np.asarray(evidence.n_states_by_draw, float))
+    findings += unsettled_kinetics
     findings += _report_details({name: rhat[name] for name in settled}, bulk)
 
     stable = modes.fine and drift.fine
@@ -248,7 +244,7 @@ def check(evidence: Evidence) -> Check:
         agrees=agrees,
         n_levels=evidence.n_levels,
         n_levels_share=float(as_reported.mean()),
-        kinetics_agree=kinetics_agree,
+        kinetics_agree=not unsettled_kinetics,
         number_given=evidence.number_given,
     )
 
@@ -306,7 +302,10 @@ def _check_modes(agreement: Agreement, log_likelihood: FloatArray, small_gain: f
         text = f"log p(y | θ) is higher by {gain:.0f} in chain {best} than in chain {worst}."
         return Finding(False, f"The chains find the same levels, but {text}")
     share = float(agreement.distance.max())
-    return Finding(True, f"The chains find the same levels at all but {share:.1%} of the steps.")
+    if share == 0:
+        return Finding(True, "The chains find the same levels at all steps.")
+    where = f"all but {share:.1%} of the steps" if share >= 0.0005 else "practically all steps"
+    return Finding(True, f"The chains find the same levels at {where}.")
 
 
 def _check_rhat(
@@ -357,6 +356,20 @@ def _check_ess(smallest: dict[str, float]) -> Finding:
     if size >= MIN_ESS:
         return Finding(True, f"Effective sample sizes are sufficient: at least {size:.0f} ({name}).")
     return Finding(False, f"The effective sample size of {name} is {size:.0f}; at least {MIN_ESS} is needed.")
+
+
+def _check_kinetics(n_states: FloatArray) -> list[Finding]:
+    """Whether the chains agree on the number of kinetic states; nothing if they do."""
+    if np.ptp(n_states) == 0 or _rhat(n_states) <= MAX_KINETIC_RHAT:
+        return []
+    mean = n_states.mean(axis=1)
+    return [
+        Finding(
+            False,
+            f"The chains do not agree on the kinetic states: they have {mean.min():.1f} to {mean.max():.1f} states on "
+            "average, and dwell times within a level may differ between them.",
+        )
+    ]
 
 
 def _report_details(rhat: Mapping[str, float], ess: Mapping[str, float]) -> Iterable[Finding]:

@@ -19,8 +19,6 @@ FEWEST = 10  # of them, however long the series are
 MAX_LAG = 60
 GRID = 120  # cells of a transition density, in each direction
 BAND = (0.025, 0.975)
-LABEL = 0.36  # place of a rate between the source of its arrow, 0, and the target, 1
-LEAST_LABELLED = 0.1  # share of the exits from a state that has a label if there are more than three states
 
 
 class Groups(NamedTuple):

@@ -3,9 +3,10 @@
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyArrowPatch
+from matplotlib.path import Path
 
+from ihmm.figures import graph
 from ihmm.figures import pictures as _pictures
-from ihmm.figures.pictures import LABEL, LEAST_LABELLED
 from ihmm.figures.plot_data import GREY, colours, column_names
 from ihmm.plots._axes import HEAT, WIDTH, add_legend, make_axes, text_colour
 from ihmm.plots._series import step_range
@@ -77,40 +78,26 @@ def transition_graph(posterior: Posterior, ax: Axes | None = None) -> Axes:
     """
     found, ax = posterior.summary(), make_axes(ax, WIDTH / 2 + 0.4, WIDTH / 2 + 0.2)
     n = found.n_states
-    angle = np.pi * (1 - 2 * np.arange(n) / n)
-    place = np.column_stack([np.cos(angle), np.sin(angle)]) if n > 1 else np.zeros((1, 2))
-    radius = 0.1 + 0.22 * np.sqrt(found.shares)
+    place, radius = graph.places(n), graph.radii(found.shares)
     steps, per = _pictures.rate_unit(posterior)
     paper = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 1.0}
     for source, target, share, rate in _pictures.edges(posterior):
+        begin, bend, end, (x, y) = graph.arrow(place[source], place[target], radius[source], radius[target])
+        path = Path([begin, bend, end], [Path.MOVETO, Path.CURVE3, Path.CURVE3])
         arrow = FancyArrowPatch(
-            tuple(place[source]),
-            tuple(place[target]),
-            connectionstyle="arc3,rad=0.22",
+            path=path,
             arrowstyle="-|>",
             mutation_scale=9 + 6 * share,
             linewidth=0.6 + 2.4 * share,
             color=colours(n)[source],
-            shrinkA=0,
-            shrinkB=0,
             zorder=1,
             clip_on=False,
         )
-        ends = place[target] - place[source]
-        unit = ends / np.hypot(*ends)
-        normal = np.array([unit[1], -unit[0]])
-        bent = np.array([unit * np.cos(0.4) + normal * np.sin(0.4), -unit * np.cos(0.4) + normal * np.sin(0.4)])
-        arrow.set_positions(
-            tuple(place[source] + (radius[source] + 0.02) * bent[0]),
-            tuple(place[target] + (radius[target] + 0.02) * bent[1]),
-        )
         ax.add_patch(arrow)
-        # a point of the curve nearer to its source: curves to opposite states cross in the middle
-        middle = place[source] + LABEL * ends + 0.44 * LABEL * (1 - LABEL) * np.hypot(*ends) * normal
         text = _pictures.two_digits(rate * steps)
-        if share < LEAST_LABELLED and n > 3:
+        if share < graph.LEAST_LABELLED and n > 3:
             continue
-        ax.text(middle[0], middle[1], text, ha="center", va="center", fontsize="small", color=text_colour(), bbox=paper)
+        ax.text(x, y, text, ha="center", va="center", fontsize="small", color=text_colour(), bbox=paper)
     labels = posterior.summary().labels
     for k in range(n):
         ax.add_patch(Circle(tuple(place[k]), radius[k], color=colours(n)[k], zorder=2))

@@ -13,6 +13,7 @@ from bokeh.plotting import figure
 from ihmm.figures.plot_data import WRITTEN
 
 MAX_LABEL = 20  # characters of a label that fit beside a panel
+NARROW, KEY, LETTER = 340, 32, 7  # pixels: the width of a narrow figure, of the key of a legend, of one of its letters
 
 
 class FigureItem(NamedTuple):
@@ -59,7 +60,9 @@ def add_hover(plot: figure, renderer: Any, tooltips: list[tuple[str, str]]) -> N
 def add_legend(plot: figure, entries: list[tuple[str, list[Any]]]) -> None:
     """A legend above the plot, in several rows if the screen is narrow."""
     items = [LegendItem(label={"value": name}, renderers=renderers) for name, renderers in entries]
-    legend = Legend(items=items, orientation="horizontal", ncols=6, border_line_color=None, background_fill_alpha=0)
+    widths = [KEY + LETTER * len(name) for name, _ in entries]
+    ncols = len(entries) if sum(widths) <= NARROW else max(1, int(NARROW // max(widths)))
+    legend = Legend(items=items, orientation="horizontal", ncols=ncols, border_line_color=None, background_fill_alpha=0)
     legend.update(padding=0, margin=2, spacing=10, glyph_width=18, label_text_font_size="12px", label_standoff=4)
     plot.add_layout(legend, "above")
 

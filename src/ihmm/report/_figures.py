@@ -188,7 +188,7 @@ def _dwell_times(posterior: Posterior) -> FigureItem:
             line,
             [("state", summary.labels[k]), ("n", f"@steps{{0.[000]}} {unit}"), ("P(dwell time ≥ n)", "@share{0.000}")],
         )
-        lines.append((f"{summary.labels[k]}: {factor * np.median(lengths):.3g} {unit}", [line]))
+        lines.append((f"{summary.labels[k]}: {factor * np.median(lengths):.3g}", [line]))
     set_axis_labels(plot, f"dwell time n ({unit})", "P(dwell time ≥ n)")
     add_legend(plot, lines)
     label = "survival functions of the dwell times of each state; thin lines with 95 % bands are the fitted laws"

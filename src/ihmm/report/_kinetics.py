@@ -8,8 +8,8 @@ from bokeh.models import ColumnDataSource, DataRange1d, Range1d
 from bokeh.plotting import figure
 
 from ihmm._typing import FloatArray
+from ihmm.figures import graph
 from ihmm.figures import pictures as _pictures
-from ihmm.figures.pictures import LABEL, LEAST_LABELLED
 from ihmm.figures.plot_data import PALETTE, alphabet, colours
 from ihmm.posterior import Posterior
 from ihmm.report._bokeh import (
@@ -57,25 +57,18 @@ def transition_graph(posterior: Posterior) -> list[FigureItem]:
     found, n = posterior.summary(), posterior.summary().n_states
     if not 1 < n <= 12:
         return []
-    angle = np.pi * (1 - 2 * np.arange(n) / n)
-    place = np.column_stack([np.cos(angle), np.sin(angle)])
-    radius = 0.1 + 0.2 * np.sqrt(found.shares)
+    place, radius = graph.places(n), graph.radii(found.shares)
     plot = empty_figure(HEIGHT + 40, x_range=DataRange1d(), y_range=DataRange1d(), match_aspect=True)
     plot.axis.visible = plot.grid.visible = False
     plot.scatter([-1.4, 1.4], [-1.4, 1.4], size=0, line_color=None, fill_color=None)  # margins
     hues, (steps, per) = colours(n), _pictures.rate_unit(posterior)
     for source, target, share, rate in _pictures.edges(posterior):
-        begin, end, bend = _curve(place[source], place[target], radius[source], radius[target])
-        along = np.linspace(0, 1, 25)[:, None]
-        curve = (1 - along) ** 2 * begin + 2 * along * (1 - along) * bend + along**2 * end
+        begin, bend, end, middle = graph.arrow(place[source], place[target], radius[source], radius[target])
+        curve = graph.curve(begin, bend, end, np.linspace(0, 1, 25))
         plot.line(curve[:, 0], curve[:, 1], line_color=hues[source], line_width=1 + 3 * share)
         plot.patch(*_head(end, end - bend), fill_color=hues[source], line_color=hues[source])
-        if share < LEAST_LABELLED and n > 3:
+        if share < graph.LEAST_LABELLED and n > 3:
             continue
-        # a point of the curve nearer to its source, where fewer curves cross, and a little beside it
-        middle = (1 - LABEL) ** 2 * begin + 2 * LABEL * (1 - LABEL) * bend + LABEL**2 * end
-        outward = bend - 0.5 * (begin + end)
-        middle = middle + 0.09 * outward / np.hypot(*outward)
         text = _pictures.two_digits(rate * steps)
         plot.text(*([x] for x in middle), [text], name="ink", text_align="center", text_baseline="middle",
                   text_font_size="12px")  # fmt: skip
@@ -94,15 +87,6 @@ def transition_graph(posterior: Posterior) -> list[FigureItem]:
     heading = f"Transitions between states: rates per {per}"
     label = "graph of the states; the transition probabilities are in the table below"
     return [figure_item(plot, "transition_graph", heading, label)]
-
-
-def _curve(a: FloatArray, b: FloatArray, from_a: float, from_b: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Begin, end and control point of a curve from circle a to circle b, to the right of the straight line."""
-    unit = (b - a) / np.hypot(*(b - a))
-    normal = np.array([unit[1], -unit[0]])
-    begin = a + (from_a + 0.02) * (0.92 * unit + 0.39 * normal)
-    end = b + (from_b + 0.02) * (-0.92 * unit + 0.39 * normal)
-    return begin, end, 0.5 * (begin + end) + 0.22 * np.hypot(*(b - a)) * normal
 
 
 def _head(tip: FloatArray, direction: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -122,18 +122,6 @@ def is_whole(y: Array) -> bool:
     return y.dtype.kind in "iub" or bool(np.all(y[np.isfinite(y)] == np.floor(y[np.isfinite(y)])))
 
 
-def pairwise_overlap(density: FloatArray) -> FloatArray:
-    """(K, K): overlap of the laws of all pairs of states."""
-    n_states = len(density)
-    overlap = np.eye(n_states)
-    label, own = np.arange(n_states), density[np.arange(n_states), np.arange(n_states)]
-    for a in range(n_states):
-        row = np.full((n_states, n_states), -1.0)
-        _compare(row, label, density, own, np.ones(n_states), a)
-        overlap[a] = np.where(row[a] < 0, overlap[a], row[a])
-    return overlap
-
-
 def least_overlap(y: Array) -> float:
     """How much laws must overlap to count as one: less for measurements than for symbols and counts.
 
