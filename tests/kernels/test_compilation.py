@@ -108,6 +108,18 @@ def test_all_kernels_are_compiled_again_when_any_source_changes(monkeypatch, tmp
     assert _cache.version_of_sources.__wrapped__() != before
 
 
+def test_an_index_of_other_sources_is_not_read_as_its_classes_may_be_gone(monkeypatch, tmp_path):
+    function = draws.uniform.py_func
+    with monkeypatch.context() as patch:
+        patch.setattr(_compiler, "version_of_sources", lambda: "older")
+        older = _compiler.KernelCache(function)._cache_file._version
+    cache = _compiler.KernelCache(function)
+    index = tmp_path / "index"
+    index.write_bytes(pickle.dumps(older) + b"cihmm.kernels.sticks\nGone\n.")
+    monkeypatch.setattr(cache._cache_file, "_index_path", str(index))
+    assert cache.is_empty
+
+
 @pytest.fixture
 def console():
     return Console(file=io.StringIO(), force_terminal=True, width=100)

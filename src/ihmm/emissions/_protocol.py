@@ -213,7 +213,7 @@ def memory(emission: object) -> int | None:
 def shared_parameters(emission: Emission, phi: Phi) -> set[str]:
     """Names of the parameters that all states have in common: those that a new state copies."""
     new = fields(sample_new(emission, np.random.default_rng(0), 2, phi))
-    return {name for name, old in fields(phi).items() if old.size and (new[name] == old[0]).all()}
+    return {name for name, old in fields(phi).items() if old.size and np.array_equal(new[name][0], old[0])}
 
 
 def shares_parameters(emission: Emission) -> bool:

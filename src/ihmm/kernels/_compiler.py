@@ -209,6 +209,11 @@ class KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
 class KernelCache(FunctionCache):  # type: ignore[misc]
     _impl_class = KernelCacheImpl
 
+    def __init__(self, py_func: Any) -> None:
+        super().__init__(py_func)
+        # Compared before the signatures in the index are read, which may have classes that are not there any more
+        self._cache_file._version = f"{self._cache_file._version} {version_of_sources()}"
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """As numba does, but without all that it needs in order to compile: 0.3 seconds and 20 MB."""
         rtsys.initialize(target_context)

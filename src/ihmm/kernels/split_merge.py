@@ -113,9 +113,7 @@ def split_or_merge(stream, compiled, concentrations, begins, states, beta, n_sta
     ratio, weight, choices, union = choose_sides(
         stream, compiled, concentrations, begins, states, beta, n_states, n_particles, attempt, ratio, limits
     )
-    if not limits[0] <= ratio <= limits[1]:
-        return 0
-    return conclude(stream, attempt, ratio, weight, choices, union, states, beta, n_states)
+    return conclude(stream, attempt, ratio, limits, weight, choices, union, states, beta, n_states)
 
 
 @jit
@@ -143,8 +141,10 @@ def begin_attempt(stream, gamma, states, beta, n_states, i, j):
 
 
 @jit
-def conclude(stream, attempt, ratio, weight, choices, union, states, beta, n_states):
-    """Accept or refuse the attempt, in place. Returns the change of the number of states."""
+def conclude(stream, attempt, ratio, limits, weight, choices, union, states, beta, n_states):
+    """Accept or refuse the attempt, in place, unless it has stopped. Returns the change of the number of states."""
+    if not limits[0] <= ratio <= limits[1]:
+        return 0
     is_merge, a, b, _, _, share = attempt
     accepted = math.log(1.0 - uniform(stream)) < (-ratio if is_merge else ratio)
     if is_merge and accepted:
@@ -260,12 +260,12 @@ def choose_sides(stream, compiled, concentrations, begins, states, beta, n_state
         union[n] = t
         n += 1
         if n % REWEIGHT_EVERY == 0:
-            ratio += reweight(weight, factor, log_factor) - math.log(max(factor_one, FLOOR)) - log_factor_one
+            ratio += reweight(weight, factor, log_factor, factor_one, log_factor_one)
             factor_one, log_factor_one = 1.0, 0.0
             if not low <= ratio + math.log(n) <= high:
                 break
             resample(stream, weight, is_merge, urns, statistics, choices[:, :n], sides, joined)
-    ratio += reweight(weight, factor, log_factor) - math.log(max(factor_one, FLOOR)) - log_factor_one
+    ratio += reweight(weight, factor, log_factor, factor_one, log_factor_one)
     return ratio + math.log(n), weight, choices[:, :n], union[:n]
 
 
@@ -303,8 +303,11 @@ def count_transitions_of_step(urns, side, before, row, inside, leaves, departure
 
 
 @jit
-def reweight(weight, factor, log_factor):
-    """Multiply the weights by the pending factors and normalise them, in place; returns the log of their sum."""
+def reweight(weight, factor, log_factor, factor_one, log_factor_one):
+    """Multiply the weights by the pending factors and normalise them, in place.
+
+    Returns the logarithm of their sum, relative to the factors of the one state.
+    """
     top, total = log_factor[0], 0.0
     for p in range(1, len(weight)):
         top = max(top, log_factor[p])
@@ -315,7 +318,7 @@ def reweight(weight, factor, log_factor):
     total = max(total, FLOOR)
     for p in range(len(weight)):
         weight[p] /= total
-    return top + math.log(total)
+    return top + math.log(total) - math.log(max(factor_one, FLOOR)) - log_factor_one
 
 
 @jit

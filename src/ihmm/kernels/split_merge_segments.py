@@ -19,13 +19,18 @@ from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import mark
 from ihmm.kernels.draws import FLOOR, uniform
 from ihmm.kernels.families import change_statistics, log_predictive, prepare
-from ihmm.kernels.split_merge import assign_anchors, begin_attempt, conclude, resample, reweight, visit_start
+from ihmm.kernels.split_merge import (
+    REWEIGHT_EVERY,
+    assign_anchors,
+    begin_attempt,
+    conclude,
+    resample,
+    reweight,
+    visit_start,
+)
 
-REWEIGHT_EVERY = 4  # steps
-LEAVING = 1e-300  # in place of a probability of 0 to leave, which the current path never has
 
-
-class Lasting(NamedTuple):
+class PairHazards(NamedTuple):
     """The duration laws of a and b; the one state has that of a. The hazard is the same from the last age on."""
 
     hazard: np.ndarray  # (2, ages): P(d = x | d ≥ x) in column x − 1
@@ -44,7 +49,9 @@ def longest_visit(states, offsets, a, b):
 
 
 @jit
-def split_or_merge_segments(stream, compiled, concentrations, offsets, states, beta, n_states, n_particles, i, j, laws):
+def split_or_merge_segments(
+    stream, compiled, concentrations, offsets, states, beta, n_states, n_particles, i, j, hazards
+):
     """Split the state of steps i and j, or merge their states, in place. Returns the change of the number of states.
 
     `beta` has room for a new state, and ends with the mass of all others.
@@ -54,16 +61,14 @@ def split_or_merge_segments(stream, compiled, concentrations, offsets, states, b
     if attempt.is_merge and ratio == -math.inf:
         return 0
     ratio, weight, choices, union = choose_runs(
-        stream, compiled, concentrations, begins, states, beta, n_states, n_particles, attempt, laws, ratio, limits
+        stream, compiled, concentrations, begins, states, beta, n_states, n_particles, attempt, hazards, ratio, limits
     )
-    if not limits[0] <= ratio <= limits[1]:
-        return 0
-    return conclude(stream, attempt, ratio, weight, choices, union, states, beta, n_states)
+    return conclude(stream, attempt, ratio, limits, weight, choices, union, states, beta, n_states)
 
 
 @jit
 def choose_runs(
-    stream, compiled, concentrations, begins, states, beta, n_states, n_particles, attempt, laws, ratio, limits
+    stream, compiled, concentrations, begins, states, beta, n_states, n_particles, attempt, hazards, ratio, limits
 ):
     """As `split_merge.choose_sides`, whose particles, urns and statistics it has.
 
@@ -73,7 +78,7 @@ def choose_runs(
     concentration = concentrations.concentration
     is_merge, a, b, i, j, share = attempt
     low, high = limits
-    n_ages = laws.hazard.shape[1]
+    n_ages = hazards.hazard.shape[1]
     others = beta[len(beta) - 1]
     for k in range(n_states):
         others += beta[k] if k != a and k != b else 0.0
@@ -109,7 +114,7 @@ def choose_runs(
 
         # One state: its run goes on, or begins
         if inside:
-            factor_one *= max(1.0 - hazard_at(laws, 0, age_one, since_start, n_ages), FLOOR)
+            factor_one *= max(1.0 - hazard_at(hazards, 0, age_one, since_start, n_ages), FLOOR)
             age_one += 1
             since_start += since_start > 0
         else:
@@ -117,8 +122,8 @@ def choose_runs(
             urns[one, 1 + row] += 1.0
             age_one, since_start = 1, 1 if begins[t] else 0
         if leaves:
-            h = hazard_at(laws, 0, age_one, since_start, n_ages)
-            factor_one *= max(h, LEAVING) * (urns[one, departure] + leaving) / (urns[one, 0] + mass_one)
+            h = hazard_at(hazards, 0, age_one, since_start, n_ages)
+            factor_one *= max(h, FLOOR) * (urns[one, departure] + leaving) / (urns[one, 0] + mass_one)
             urns[one, departure] += 1.0
             urns[one, 0] += 1.0
         if not is_anchor:
@@ -132,7 +137,7 @@ def choose_runs(
                 if not inside:
                     reach[side] = urns[2 * p + side, 1 + row] + concentration * share[side]
                 else:
-                    h = hazard_at(laws, before, age, since_start - 1, n_ages)
+                    h = hazard_at(hazards, before, age, since_start - 1, n_ages)
                     if side == before:
                         reach[side] = max(1.0 - h, FLOOR)
                     else:
@@ -140,7 +145,7 @@ def choose_runs(
                         reach[side] = h * arrivals / (urns[2 * p + before, 0] + mass[before])
                 if leaves:
                     x = age + 1 if inside and side == before else 1
-                    h = hazard_at(laws, side, x, since_start, n_ages)
+                    h = hazard_at(hazards, side, x, since_start, n_ages)
                     departures = urns[2 * p + side, departure] + leaving
                     reach[side] *= h * departures / (urns[2 * p + side, 0] + mass[side])
             if is_anchor:
@@ -177,12 +182,12 @@ def choose_runs(
         union[n] = t
         n += 1
         if n % REWEIGHT_EVERY == 0:
-            ratio += reweight(weight, factor, log_factor) - math.log(max(factor_one, FLOOR)) - log_factor_one
+            ratio += reweight(weight, factor, log_factor, factor_one, log_factor_one)
             factor_one, log_factor_one = 1.0, 0.0
             if not low <= ratio + math.log(n) <= high or not is_possible(weight):
                 break
             resample(stream, weight, is_merge, urns, statistics, choices[:, :n], sides, joined)
-    ratio += reweight(weight, factor, log_factor) - math.log(max(factor_one, FLOOR)) - log_factor_one
+    ratio += reweight(weight, factor, log_factor, factor_one, log_factor_one)
     if not is_possible(weight):
         ratio = -math.inf
     return ratio + math.log(n), weight, choices[:, :n], union[:n]
@@ -198,6 +203,6 @@ def is_possible(weight):
 
 
 @jit
-def hazard_at(laws, side, age, since_start, n_ages):
+def hazard_at(hazards, side, age, since_start, n_ages):
     """The hazard of a run of this age; it is the first of its sequence if it is as old as that."""
-    return (laws.first if age == since_start else laws.hazard)[side, min(age, n_ages) - 1]
+    return (hazards.first if age == since_start else hazards.hazard)[side, min(age, n_ages) - 1]

@@ -17,7 +17,7 @@ from ihmm.emissions._parameters import join, size, take
 from ihmm.kernels.conditionals import Concentrations
 from ihmm.kernels.families import CompiledFamily
 from ihmm.kernels.split_merge import pick_anchors, split_and_merge
-from ihmm.kernels.split_merge_segments import Lasting, longest_visit, split_or_merge_segments
+from ihmm.kernels.split_merge_segments import PairHazards, longest_visit, split_or_merge_segments
 from ihmm.model import Hyper, Model
 from ihmm.moves._base import MoveInfo, skips
 from ihmm.priors import FinitePrior
@@ -108,11 +108,11 @@ class SplitMerge:
             a, b = int(states[i]), int(states[j])
             laws = omega if a != b else join(omega, law.sample_prior(rng, 1))  # the new state's law comes last
             pair = np.array([a, b if a != b else len(weights)])
-            lasting = hazards_of_pair(model, take(laws, pair), longest_visit(states, data.offsets, a, b))
+            hazards = hazards_of_pair(model, take(laws, pair), longest_visit(states, data.offsets, a, b))
             beta = np.concatenate([weights, [0.0, rest]])
             change = split_or_merge_segments(
                 stream, compiled, concentrations, data.offsets, states, beta, len(weights), n_particles, i, j,
-                lasting,
+                hazards,
             )  # fmt: skip
             if change > 0:
                 omega = laws
@@ -131,10 +131,10 @@ class SplitMerge:
         return int(np.clip(np.ceil(ATTEMPTS_PER_GAMMA * hyper.gamma), MIN_ATTEMPTS, MAX_ATTEMPTS))
 
 
-def hazards_of_pair(model: Model, omega: Omega, longest: int) -> Lasting:
-    """The hazards of the two states at all ages of their runs, or at those that are told apart."""
+def hazards_of_pair(model: Model, omega: Omega, longest: int) -> PairHazards:
+    """Hazards of the two states at all ages that their runs can have, or at those that are told apart."""
     law = model.duration
     assert law is not None
     n_ages = law.constant_from or 1 << int(longest).bit_length()
     hazard = np.ascontiguousarray(law.hazard(n_ages, omega), float)
-    return Lasting(hazard, residual_hazards(law, hazard, omega) if model.left_censored else hazard)
+    return PairHazards(hazard, residual_hazards(law, hazard, omega) if model.left_censored else hazard)

@@ -28,6 +28,7 @@ from ihmm.kernels import (
     pairs,
     particles,
     pilot,
+    segment_particles,
     segments,
     split_merge,
     split_merge_segments,
@@ -64,7 +65,7 @@ OF_PARTICLE_GIBBS: Kernels = (
     sticks.start,
 )
 OF_PILOT: Kernels = (pilot.decode, pilot.maximise, pilot.score, pilot.smooth)
-OF_DURATIONS: Kernels = (segments.describe_runs, segments.forward, segments.trace_back)
+OF_DURATIONS: Kernels = (segment_particles.describe_runs, segments.forward, segment_particles.trace_back)
 OF_SPLITS_WITH_DURATIONS: Kernels = (
     split_merge.pick_anchors,
     split_merge_segments.longest_visit,

@@ -11,9 +11,9 @@ from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.data import Data
 from ihmm.durations import Omega, residual_hazards
 from ihmm.emissions._parameters import size, take
-from ihmm.kernels import particles, segments
+from ihmm.kernels import particles, segment_particles, segments
 from ihmm.kernels.layout import relate_with_tail
-from ihmm.kernels.segments import Exits, Hazards, Reference, SegmentDensity, Segments
+from ihmm.kernels.segment_particles import Exits, Hazards, Reference, SegmentDensity, Segments
 from ihmm.kernels.sticks import Sticks
 from ihmm.model import Model
 from ihmm.samplers._densities import MIN_LOG_DENSITY, exponentials, steps_at_a_time
@@ -51,7 +51,7 @@ class SegmentPass:
 
         hazards = start_hazards(model, omega, len(sticks.beta), reference)
         path = Reference(reference, *(np.empty_like(reference) for _ in range(3)))
-        segments.describe_runs(sequence, hazards.cap, model.memory, path)
+        segment_particles.describe_runs(sequence, hazards.cap, model.memory, path)
         exits = start_exits(sticks)
         system = empty_system(len(reference), n_particles)
         stream, block = empty_stream(), steps_at_a_time(size(self.known))
@@ -83,7 +83,7 @@ class SegmentPass:
 
         states = np.empty_like(reference)
         oldest, key = path.oldest, self.key.backward
-        segments.trace_back(sticks, exits, hazards, model.memory, system, oldest, sequence, key, states)
+        segment_particles.trace_back(sticks, exits, hazards, model.memory, system, oldest, sequence, key, states)
         return smallest_type(states)
 
 

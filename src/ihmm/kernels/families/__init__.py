@@ -1,16 +1,16 @@
 """Conjugate families for code that integrates φ out: sufficient statistics, predictive densities and evidence.
 
 A family is identified by a number (see `dispatch`), a prior and the sufficient statistics of each state, a flat array
-whose first entry is the number of observations. Each family has one file with the same five functions:
+whose first entry is the number of observations. Each family has one file with the same four functions:
 
     change_statistics(statistic, y, sign)       add an observation (sign 1) or remove it (sign −1)
     log_predictive(prior, statistic, y)         log p(y | the observations of a state)
-    prepare(prior, statistic)                   compute what `log_predictive` keeps in the statistics, if anything
     combine(prior, first, second, combined)     the statistics of two states together
     log_evidence(prior, statistic)              log ∫ Π f(y_t | φ) H(dφ), up to terms that do not change in a merge
 
-and a docstring with the layout of its prior and of its statistics. `dispatch` calls them by number; it also skips
-missing observations (NaN) and counts the others, so the families need not.
+and a docstring with the layout of its prior and of its statistics. The normal families keep terms of their predictive
+density in the statistics, and compute them in `prepare`. `dispatch` calls them by number; it also skips missing
+observations (NaN) and counts the others, so the families need not.
 
 There are three kinds, told apart by the dimensions of `values` and of the prior: families of numbers, values (T,) and a
 1-D prior; families of rows, values (T, D) and a 2-D prior; and products of families, see `product`, values (T, D, 1)
@@ -57,13 +57,9 @@ def log_predictive(family, prior, statistic, values, t):
 
 @inlined
 def prepare(family, prior, statistic):
-    """Compute in advance what the next call of `log_predictive` would otherwise compute."""
-    if prior.ndim == 3:
-        product.prepare(family, prior, statistic)
-    elif prior.ndim == 2:
-        dispatch.prepare_rows(family, prior, statistic)
-    else:
-        dispatch.prepare_numbers(family, prior, statistic)
+    """Compute in advance what the next call of `log_predictive` would otherwise compute, in families of numbers."""
+    if prior.ndim == 1:
+        dispatch.prepare_number(family, prior, statistic)
 
 
 @jit

@@ -8,8 +8,11 @@ statistics: number of rows; then for each column the number of values and the nu
 
 import math
 
-from ihmm.kernels._jit import inlined, jit
+from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import log_rise
+from ihmm.kernels.families.sums import combine
+
+__all__ = ["change_statistics", "combine", "log_evidence", "log_predictive"]
 
 
 @jit
@@ -28,17 +31,6 @@ def log_predictive(prior, statistic, y):
             a, b, n, ones = prior[0, d], prior[1, d], statistic[1 + 2 * d], statistic[2 + 2 * d]
             value += math.log((a + ones if y[d] > 0.5 else b + n - ones) / (a + b + n))
     return value
-
-
-@inlined
-def prepare(prior, statistic):
-    """Nothing to prepare."""
-
-
-@jit
-def combine(prior, first, second, combined):
-    for i in range(1, len(combined)):
-        combined[i] = first[i] + second[i]
 
 
 @jit

@@ -8,6 +8,9 @@ import math
 
 from ihmm.kernels._jit import inlined, jit
 from ihmm.kernels.counts import log_rise
+from ihmm.kernels.families.sums import combine
+
+__all__ = ["change_statistics", "combine", "log_evidence", "log_predictive"]
 
 
 @inlined
@@ -19,17 +22,6 @@ def change_statistics(statistic, y, sign):
 def log_predictive(prior, statistic, y):
     s = 1 + int(y)
     return math.log((prior[s] + statistic[s]) / (prior[0] + statistic[0]))
-
-
-@inlined
-def prepare(prior, statistic):
-    """Nothing to prepare."""
-
-
-@jit
-def combine(prior, first, second, combined):
-    for i in range(1, len(combined)):
-        combined[i] = first[i] + second[i]
 
 
 @jit

@@ -9,7 +9,10 @@ statistics: number of observations, then Σ_t log f(y_t | φ_m) for every m
 
 import math
 
-from ihmm.kernels._jit import inlined, jit
+from ihmm.kernels._jit import jit
+from ihmm.kernels.families.sums import combine
+
+__all__ = ["change_statistics", "combine", "log_evidence", "log_predictive"]
 
 
 @jit
@@ -21,17 +24,6 @@ def change_statistics(statistic, y, sign):
 @jit
 def log_predictive(prior, statistic, y):
     return y[statistic[1:].argmax()]
-
-
-@inlined
-def prepare(prior, statistic):
-    """Nothing to prepare."""
-
-
-@jit
-def combine(prior, first, second, combined):
-    for i in range(1, len(combined)):
-        combined[i] = first[i] + second[i]
 
 
 @jit

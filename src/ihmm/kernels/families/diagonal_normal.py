@@ -8,7 +8,7 @@ statistics: number of rows; then for each column the number of values, their mea
 
 import math
 
-from ihmm.kernels._jit import inlined, jit
+from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import log_half_step
 
 
@@ -43,11 +43,6 @@ def log_predictive(prior, statistic, y):
         value += constant - 0.5 * math.log(math.pi * scale)
         value -= (shape + 0.5) * math.log1p((y[d] - center) ** 2 / scale)
     return value
-
-
-@inlined
-def prepare(prior, statistic):
-    """Nothing to prepare."""
 
 
 @jit

@@ -1,6 +1,6 @@
 """The numbers of the families, and the functions of a family called by its number.
 
-A new family is added here: to the numbers, and to the five functions for numbers or for rows.
+A new family is added here: to the numbers, and to the four functions for numbers or for rows.
 """
 
 import math
@@ -50,15 +50,11 @@ def log_predictive_of_number(family, prior, statistic, y):
 
 
 @inlined
-def prepare_numbers(family, prior, statistic):
+def prepare_number(family, prior, statistic):
     if family == NORMAL:
         normal.prepare(prior, statistic)
     elif family == NORMAL_MEAN:
         normal_mean.prepare(prior, statistic)
-    elif family == CATEGORICAL:
-        categorical.prepare(prior, statistic)
-    else:
-        poisson.prepare(prior, statistic)
 
 
 @jit
@@ -113,20 +109,6 @@ def log_predictive_of_row(family, prior, statistic, y):
     if family == MULTINOMIAL:
         return multinomial.log_predictive(prior, statistic, y)
     return choice.log_predictive(prior, statistic, y)
-
-
-@inlined
-def prepare_rows(family, prior, statistic):
-    if family == DIAGONAL_NORMAL:
-        diagonal_normal.prepare(prior, statistic)
-    elif family == FULL_NORMAL:
-        full_normal.prepare(prior, statistic)
-    elif family == BERNOULLI:
-        bernoulli.prepare(prior, statistic)
-    elif family == MULTINOMIAL:
-        multinomial.prepare(prior, statistic)
-    else:
-        choice.prepare(prior, statistic)
 
 
 @jit

@@ -61,11 +61,6 @@ def log_predictive(prior, statistic, y):
     return value - 0.5 * (dof + 1.0) * math.log1p(distance / spread)
 
 
-@inlined
-def prepare(prior, statistic):
-    """Nothing to prepare: the Cholesky factor is computed on first use."""
-
-
 @jit
 def combine(prior, first, second, combined):
     size = prior.shape[1]

@@ -8,8 +8,11 @@ statistics: number of rows, then the sum of each column
 
 import math
 
-from ihmm.kernels._jit import inlined, jit
+from ihmm.kernels._jit import jit
 from ihmm.kernels.counts import log_rise
+from ihmm.kernels.families.sums import combine
+
+__all__ = ["change_statistics", "combine", "log_evidence", "log_predictive"]
 
 
 @jit
@@ -28,17 +31,6 @@ def log_predictive(prior, statistic, y):
         if y[d] > 0.0:
             value += log_rise(weight, y[d]) - math.lgamma(y[d] + 1.0)
     return value + math.lgamma(total + 1.0) - log_rise(mass, total)
-
-
-@inlined
-def prepare(prior, statistic):
-    """Nothing to prepare."""
-
-
-@jit
-def combine(prior, first, second, combined):
-    for i in range(1, len(combined)):
-        combined[i] = first[i] + second[i]
 
 
 @jit

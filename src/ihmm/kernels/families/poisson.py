@@ -20,11 +20,6 @@ def log_predictive(prior, statistic, y):
     return log_negative_binomial(prior[0] + statistic[1], prior[1] + statistic[0], y)
 
 
-@inlined
-def prepare(prior, statistic):
-    """Nothing to prepare."""
-
-
 @jit
 def combine(prior, first, second, combined):
     combined[1] = first[1] + second[1]

@@ -7,7 +7,7 @@ prior: that of part p is prior[p, 0] for a family of numbers, prior[p] for a fam
 statistics: number of time steps with any value, then the statistics of the parts one after the other
 """
 
-from ihmm.kernels._jit import inlined, jit
+from ihmm.kernels._jit import jit
 from ihmm.kernels.families.dispatch import (
     change_number,
     change_row,
@@ -49,11 +49,6 @@ def log_predictive(table, prior, statistic, y):
         else:
             total += log_predictive_of_number(part[FAMILY], prior[p, 0], own, y[column])
     return total
-
-
-@inlined
-def prepare(table, prior, statistic):
-    """Nothing to prepare: parts that keep terms of their predictive density compute them on first use."""
 
 
 @jit
