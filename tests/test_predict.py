@@ -352,6 +352,15 @@ def test_draws_side_by_side_have_the_probabilities_and_likelihoods_of_draws_one_
         np.testing.assert_allclose(log_likelihood, found()[1], rtol=1e-12)
 
 
+def test_no_transition_is_so_improbable_that_products_are_subnormal(four_state):
+    """The processor is slow with subnormal numbers."""
+    _, posterior = four_state
+    for item in posterior.labelled_draws:
+        hmm = predict.finite_hmm(posterior.model, item)
+        assert (hmm.rows[hmm.rows > 0] > 1e-151).all()
+        assert (hmm.initial[hmm.initial > 0] > 1e-151).all()
+
+
 def test_as_many_draws_are_averaged_as_the_error_requires(four_state, monkeypatch):
     recording, posterior = four_state
     monkeypatch.setattr(averages, "DRAWS_PER_PART", 10)

@@ -34,6 +34,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_REMAINDER = 0.01  # sticks are broken until less than this is left of every row
+MIN_PROBABILITY = 1e-150  # of a transition that is possible: products of smaller ones are subnormal, which is slow
 MAX_NEW_STATES = 100  # or, if γ is large, until there are about so many new states, γ log(1/remainder)
 UNSEEN = -1  # label of states that no draw has visited
 
@@ -85,6 +86,7 @@ def finite_hmm(model: Model, item: LabelledDraw) -> FiniteHMM:
         omega = extend_omega(model.duration, omega_key, draw.durations, rows.shape[1])
         omega = take(omega, slice(rows.shape[1]))
     rows = rows / rows.sum(axis=1, keepdims=True)
+    rows[rows > 0] = np.maximum(rows[rows > 0], MIN_PROBABILITY)
     labels = np.full(rows.shape[1], UNSEEN)
     labels[: len(label)] = label
     return FiniteHMM(rows[0], np.ascontiguousarray(rows[1:]), phi, not finite, labels, omega)
