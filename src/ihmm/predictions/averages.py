@@ -6,7 +6,8 @@ state probabilities only as many are averaged as the answer needs.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import count, pairwise, takewhile
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from ihmm.predictions.side_by_side import (
 )
 from ihmm.samplers._base import sequence_starts
 
-DRAWS_PER_PART = 64  # of a thread
+DRAWS_PER_PART = 32  # of a thread
 MIN_PARTS = 4  # by which the error is estimated
 LANES = 32  # draws side by side
 MAX_STATES_IN_LANES = 16  # of draws side by side; for more states, one draw at a time is as fast
@@ -76,18 +77,13 @@ def few_ages(model: Model) -> bool:
 def for_each_draw(
     function: Callable[[Sequence[FiniteHMM]], FloatArray], model: Model, items: Sequence[LabelledDraw], n: int
 ) -> FloatArray:
-    """(draws, n): the results of a function that returns (n, draws) of some of the draws."""
-
-    def of_part(part: Sequence[LabelledDraw]) -> FloatArray:
-        out = np.empty((len(part), n))
-        for where, hmms in batches(model, part):
-            out[where] = function(hmms).T
-        return out
-
+    """(draws, n): the results of a function that returns (n, draws) of draws that are put side by side."""
     keep_memory()
-    parts, out = parts_of(items), np.empty((len(items), n))
-    for i, found in enumerate(shared_out(of_part, parts)):
-        out[i :: len(parts)] = found
+    hmms, out = list(in_threads(partial(finite_hmm, model), items)), np.empty((len(items), n))
+    together = groups(model, hmms)
+    results = shared_out(lambda where: function([hmms[i] for i in where]), together)
+    for where, found in zip(together, results, strict=True):
+        out[where] = found.T
     return out
 
 
@@ -101,9 +97,9 @@ def state_probabilities(
     """
 
     def sum_over(part: Sequence[LabelledDraw]) -> FloatArray:
-        total = np.zeros((len(data.y), n_labels + 1))
-        for _, hmms in batches(model, part):
-            total += probabilities_of(model, data, hmms, n_labels, causal=causal)
+        hmms, total = [finite_hmm(model, item) for item in part], np.zeros((len(data.y), n_labels + 1))
+        for where in groups(model, hmms):
+            total += probabilities_of(model, data, [hmms[i] for i in where], n_labels, causal=causal)
         return total
 
     keep_memory()
@@ -124,8 +120,11 @@ def parts_of(items: Sequence[LabelledDraw]) -> list[Sequence[LabelledDraw]]:
 
 
 def waves(n_parts: int) -> list[int]:
-    """Numbers of parts after which it is decided whether more are needed."""
-    return [*takewhile(lambda n: n < n_parts, (MIN_PARTS << i for i in count())), n_parts]
+    """Numbers of parts after which it is decided whether more are needed: a quarter more each time."""
+    found = [min(MIN_PARTS, n_parts)]
+    while found[-1] < n_parts:
+        found.append(min(found[-1] + max(found[-1] // 4, 2), n_parts))
+    return found
 
 
 def in_waves(
@@ -149,19 +148,14 @@ def standard_error(total: FloatArray, square: FloatArray, done: int, n_parts: in
 # Draws side by side
 
 
-def batches(model: Model, items: Sequence[LabelledDraw]) -> Iterator[tuple[IntArray, list[FiniteHMM]]]:
-    """Draws that are put side by side, with their indices: as many as there are lanes, of similar numbers of states.
+def groups(model: Model, hmms: Sequence[FiniteHMM]) -> list[list[int]]:
+    """Indices of draws that are put side by side: as many as there are lanes, with at most a quarter more states in one
+    than in another.
 
     Draws with many states, and those in which every age counts, come one by one.
     """
-    hmms = [finite_hmm(model, item) for item in items]
-    for where in groups([len(hmm.initial) for hmm in hmms], MAX_STATES_IN_LANES if few_ages(model) else 0):
-        yield np.array(where), [hmms[i] for i in where]
-
-
-def groups(sizes: Sequence[int], most: int) -> list[list[int]]:
-    """Indices of draws that are put side by side, given their numbers of states: as many as there are lanes, with at
-    most a quarter more states in one than in another, or a single one with more than `most` states."""
+    most = MAX_STATES_IN_LANES if few_ages(model) else 0
+    sizes = [len(hmm.initial) for hmm in hmms]
     found: list[list[int]] = []
     for i in np.argsort(sizes, kind="stable").tolist():
         fits = found and len(found[-1]) < LANES and 4 * sizes[i] <= 5 * sizes[found[-1][0]]
