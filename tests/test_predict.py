@@ -353,7 +353,7 @@ def test_draws_side_by_side_have_the_probabilities_and_likelihoods_of_draws_one_
 
 
 def test_no_transition_is_so_improbable_that_products_are_subnormal(four_state):
-    """Subnormal numbers take the processor fifty times as long."""
+    """The processor is slow with subnormal numbers."""
     _, posterior = four_state
     for item in posterior.labelled_draws:
         hmm = predict.finite_hmm(posterior.model, item)

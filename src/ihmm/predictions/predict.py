@@ -34,7 +34,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_REMAINDER = 0.01  # sticks are broken until less than this is left of every row
-MIN_PROBABILITY = 1e-150  # of a transition that is possible: products of smaller ones are subnormal, and 50 × as slow
+MIN_PROBABILITY = 1e-150  # of a transition that is possible: products of smaller ones are subnormal, which is slow
 MAX_NEW_STATES = 100  # or, if γ is large, until there are about so many new states, γ log(1/remainder)
 UNSEEN = -1  # label of states that no draw has visited
 
