@@ -379,6 +379,7 @@ def test_demo_recovers_the_states_of_an_ion_channel(monkeypatch):
         monkeypatch.setitem(_demo.OPTIONS, name, 150)
     output = run("demo").stdout
     assert "4 states" in output
+    assert "dwell (ms)" in output
     assert "The inferred state is correct at 99" in output
     assert any(Path("runs/demo-1").glob("*.html")) or any(Path("runs/demo-1").glob("*.png"))
 
