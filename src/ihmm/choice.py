@@ -25,6 +25,8 @@ from ihmm.trajectory import runs
 
 LEAST_NOISE = 1e-3  # prior scale of the noise in units of the spread of the levels, for recordings without any
 
+WITH_ORDER = ("autoregressive", "levels")  # emissions
+
 Resolution = float | tuple[float, ...]
 SHORTEST = 30  # steps, without the first few of each sequence, that a pilot fit needs
 
@@ -85,6 +87,11 @@ def choose_model(
         resolution = _checks.positive("resolution", resolution)
     if min_dwell is not None:
         min_dwell = _checks.count("min_dwell (steps that a state lasts at least)", min_dwell)
+    if order is not None and not (isinstance(emission, str) and emission in WITH_ORDER):
+        raise ValueError(
+            f"order is for the emissions {' and '.join(map(repr, WITH_ORDER))}, got emission={emission!r}; it would be "
+            "ignored. An emission of your own has its order itself, such as ihmm.NoisyLevels(2)"
+        )
     empty = np.flatnonzero(np.isnan(values).all(axis=0)) if values.dtype.kind == "f" else np.empty(0)
     if empty.size:
         raise ValueError(f"column {empty[0]} has no value at all, only NaN; leave it out")
@@ -115,8 +122,7 @@ def choose_model(
     with compilation_bar((*OF_PILOT, *expected.kernels), enabled=progress):
         found = pilot(values, offsets)
     if found.family == "autoregressive":
-        order = found.order if order is None else order
-        model = model_for(values, "autoregressive", True, order, duration, min_dwell)
+        model = model_for(values, "autoregressive", True, found.order, duration, min_dwell)
         return Choice(model, resolution=resolution, reasons=found.reasons)
     if found.baseline is not None:
         values = values - found.baseline
