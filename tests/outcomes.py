@@ -85,7 +85,7 @@ def result_or_sentence(call: Callable[[], Any], part: str, given: Callable[[], A
         REACHED.setdefault(part, Counter())[outcome] += 1
         LONGEST[part] = max(LONGEST.get(part, 0.0), seconds)
         if peak > LARGEST.get(part, (0, ""))[0]:
-            LARGEST[part] = peak, "" if given is None else repr(given())
+            LARGEST[part] = peak, "" if given is None else " ".join(repr(given()).split())
         assert not EXAMPLES or outcome not in ("timeout", "memory"), f"took {seconds:.0f} s and up to {peak} MB"
 
 
