@@ -37,7 +37,7 @@ FUZZ ?= 100000
 fuzz: $(VENV)/.dev  ## Try random input of every kind, for an hour
 	@IHMM_FUZZ=$(FUZZ) $(BIN)/pytest --quiet -s tests/test_fuzz.py
 
-# Results are stored in runs/calibration.json and added to; delete the file to start again.
+# Results are stored in benchmarks/calibration.json and added to; delete the file to start again.
 calibrate: $(VENV)/.dev  ## Simulate, fit, and count how often intervals contain the truth, for hours
 	@$(BIN)/python benchmarks/calibrate.py
 

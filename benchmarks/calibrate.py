@@ -21,7 +21,9 @@ With --from-truth, chains start at the simulated parameters and states. These ar
 data, so that the draw after any number of sweeps has the same distribution, averaged over data sets: quantities before
 and after must have equal means. That tests the sampler alone, and does not depend on how fast chains mix.
 
-Results are stored in runs/calibration.json; more simulations are added to those that are there.
+Results are stored in benchmarks/calibration.json, ranks in units of 1/10000; more simulations are added to those that
+are there. Tables over all models are written if there are enough simulations of every model; rows of models without
+stored results stay as they are.
 """
 
 import argparse
@@ -51,7 +53,7 @@ from ihmm.predictions.predict import LabelledDraw
 from ihmm.trajectory import Trajectory
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "runs" / "calibration.json"
+RESULTS = ROOT / "benchmarks" / "calibration.json"
 PAGE = ROOT / "docs" / "explanation" / "calibration.md"
 
 STEPS = 30
@@ -106,7 +108,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     names = [FROM_TRUTH[name] for name in options.only if name in FROM_TRUTH] if options.from_truth else options.only
-    results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    results = stored() if RESULTS.exists() else {}
     if not options.page:
         # All models side by side, so that an interruption leaves the same number of each
         for seed in range(options.simulations):
@@ -127,12 +129,49 @@ def timed_outcome(name: str, seed: int) -> dict[str, Any]:
     return outcome | {"seconds": round(time.process_time() - begin, 2)}
 
 
+UNIT = 1e-4  # of stored ranks
+RANKS = ("ranks", "correlated_ranks")
+
+
 def store(results: dict[str, list[dict[str, Any]]]) -> None:
-    """Write all results, so that an interruption leaves the old file or the new one."""
-    RESULTS.parent.mkdir(exist_ok=True)
+    """Write all results, one simulation per line, so that an interruption leaves the old file or the new one."""
+    models = []
+    for name, outcomes in results.items():
+        lines = ",\n".join(json.dumps(compact(outcome), separators=(",", ":")) for outcome in outcomes)
+        models.append(f"{json.dumps(name)}: [\n{lines}\n]")
     new = RESULTS.with_suffix(".new")
-    new.write_text(json.dumps(results), "utf-8")
+    new.write_text("{" + ",\n".join(models) + "}\n", "utf-8")
     new.replace(RESULTS)
+
+
+def compact(outcome: dict[str, Any]) -> dict[str, Any]:
+    """Ranks as whole numbers, other numbers with five digits."""
+    found = {}
+    for key, value in outcome.items():
+        if isinstance(value, dict):
+            number = in_units if key in RANKS else five_digits
+            found[key] = {name: number(x) for name, x in value.items()}
+        elif value is not None:
+            found[key] = five_digits(value)
+    return found
+
+
+def in_units(rank: float) -> int:
+    return int(np.floor(rank / UNIT))  # a rank that is inside an interval stays inside
+
+
+def five_digits(x: float) -> float:
+    return float(f"{x:.5g}")
+
+
+def stored() -> dict[str, list[dict[str, Any]]]:
+    results: dict[str, list[dict[str, Any]]] = json.loads(RESULTS.read_text("utf-8"))
+    for outcomes in results.values():
+        for outcome in outcomes:
+            for key in RANKS:
+                if key in outcome:
+                    outcome[key] = {name: UNIT * (whole + 0.5) for name, whole in outcome[key].items()}
+    return results
 
 
 # Every model
@@ -319,8 +358,8 @@ def write_page(results: dict[str, list[dict[str, Any]]]) -> None:
     """Tables, the summary and the figure of docs/explanation/calibration.md."""
     models = {name: results[name] for name in MODELS if results.get(name)}
     enough = {name: outcomes for name, outcomes in models.items() if len(outcomes) >= ENOUGH}
-    parts = {"chains": chains_table(models)} if models else {}
-    if enough:
+    parts = {"chains": with_earlier_rows(chains_table(models))} if models else {}
+    if len(enough) == len(MODELS):
         parts |= {"coverage": coverage_table(enough), "summary": summary(enough)}
     started = {name: results[key] for name, key in FROM_TRUTH.items() if results.get(key)}
     if started:
@@ -330,8 +369,17 @@ def write_page(results: dict[str, list[dict[str, Any]]]) -> None:
     for name, text in parts.items():
         print(text, end="\n\n")
         fill_page(name, text, PAGE)
-    if models:
+    if len(enough) == len(MODELS):
         draw_ranks(models, PAGE.with_suffix("") / "ranks.png")
+
+
+def with_earlier_rows(table: str) -> str:
+    """The rows of a table of models, and those of the page for models that it does not have."""
+    text = PAGE.read_text("utf-8")
+    before = text[text.index("<!-- begin chains -->") : text.index("<!-- end chains -->")]
+    rows = {row.split(" | ")[0].removeprefix("| "): row for part in (before, table) for row in part.splitlines()}
+    heads = table.splitlines()[:2]
+    return "\n".join([*heads, *(rows[name] for name in MODELS if name in rows)])
 
 
 QUANTITIES = {

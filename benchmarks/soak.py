@@ -4,11 +4,13 @@
     python benchmarks/soak.py --steps 1000000 --seconds 3600
     python benchmarks/soak.py --page          # write the table and the figure of the page from stored results
 
-Prints the resident memory and the traces now and then, and exits with an error if memory grows after the first tenth of
-the run by more than a tenth, or a trace is not finite. Results are stored in runs/soak.json.
+Prints the resident memory, the part of it that the allocator has given out and not got back, and the traces now and
+then, and exits with an error if resident memory grows after the first tenth of the run by more than a tenth, or a trace
+is not finite. Results are stored in runs/soak.json.
 """
 
 import argparse
+import ctypes
 import json
 import math
 import resource
@@ -28,7 +30,7 @@ PAGE = ROOT / "docs" / "explanation" / "calibration.md"
 REPORTS = 20
 GROWTH = 1.1
 
-Record = dict[str, Any]  # of one run: sweeps, megabytes and states at every report; peak, seconds
+Record = dict[str, Any]  # of one run: sweeps, megabytes, those in use and states at every report; peak, seconds
 
 
 def main() -> None:
@@ -54,16 +56,17 @@ def run(steps: int, sweeps: int, seconds: float) -> Record:
     y = ihmm.datasets.ion_channel(steps).y
     model = model_for(y[:, None])
     begin = time.monotonic()
-    record: Record = {"sweeps": [], "megabytes": [], "states": []}
+    record: Record = {"sweeps": [], "megabytes": [], "in_use": [], "states": []}
     for i, (draw, info) in enumerate(ihmm.iterate(model, y, seed=1, init="auto"), 1):
         done = max(i / sweeps, (time.monotonic() - begin) / seconds)
         if not (math.isfinite(info.log_joint) and all(map(math.isfinite, draw.hyper))):
             sys.exit(f"sweep {i}: log joint {info.log_joint}, {draw.hyper}")
         if done >= len(record["sweeps"]) / REPORTS:
-            for name, value in {"sweeps": i, "megabytes": resident_megabytes(), "states": draw.n_states}.items():
-                record[name].append(value)
-            figures = f"{record['megabytes'][-1]:7.0f} MB  {draw.n_states:3d} states  log joint {info.log_joint:.1f}"
-            print(f"{i:8d} sweeps  {figures}", flush=True)
+            found = (i, resident_megabytes(), allocated_megabytes(), draw.n_states)
+            for values, value in zip(record.values(), found, strict=True):
+                values.append(value)
+            figures = "{:8d} sweeps  {:7.0f} MB, {:.0f} in use  {:3d} states".format(*found)
+            print(f"{figures}  log joint {info.log_joint:.1f}", flush=True)
         if done >= 1:
             break
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -81,6 +84,21 @@ def settled(record: Record) -> float:
 def resident_megabytes() -> float:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
+
+
+class Mallinfo2(ctypes.Structure):
+    """What the GNU C library says about its allocator."""
+
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+
+
+def allocated_megabytes() -> float:
+    """Memory that was given out and not freed, in the heap and in maps; what was freed may still be resident."""
+    mallinfo2 = ctypes.CDLL("libc.so.6").mallinfo2
+    mallinfo2.restype = Mallinfo2
+    info = mallinfo2()
+    return float(info.uordblks + info.hblkhd) / 2**20
 
 
 def write_page(results: dict[str, Record]) -> None:

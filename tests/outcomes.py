@@ -1,7 +1,7 @@
 """What becomes of random input: a result, or one of our sentences. Anything else is a failure.
 
 IHMM_FUZZ is the total number of examples of all tests. With it, outcomes are counted and printed, by test and by the
-part of ihmm that they reached, and time and memory are limited.
+part of ihmm that they reached, with the input that took the most memory, and time and memory are limited.
 """
 
 import faulthandler
@@ -13,7 +13,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,15 @@ from hypothesis import HealthCheck, settings
 import ihmm
 
 EXAMPLES = int(os.environ.get("IHMM_FUZZ", "0"))
-SECONDS, MEGABYTES = 60, 2048  # limits of one example, and of the resident memory of the process
+SECONDS, MEGABYTES = 60, 2048  # limits of one example: processor time, and resident memory of the process meanwhile
 ADDRESSES = 8 << 30  # arrays of states are reserved in full, and touched as needed
+MOST = 1000  # letters of an input
 HOME = str(Path(ihmm.__file__).parent)
 REFUSALS = (ValueError, TypeError, OSError, RuntimeError)
 COUNTS: Counter[str] = Counter()  # outcomes of the current test
 REACHED: dict[str, Counter[str]] = {}  # outcomes of all tests by the part of ihmm that was reached
 LONGEST: dict[str, float] = {}  # seconds of processor time, by the same
+LARGEST: dict[str, tuple[int, str]] = {}  # megabytes and the input, by the same
 
 
 def examples(few: int, share: float) -> Any:
@@ -60,6 +62,7 @@ def result_or_sentence(call: Callable[[], Any], part: str, given: Callable[[], A
     outcome = "raw error"
     if EXAMPLES:
         faulthandler.dump_traceback_later(10 * SECONDS, exit=True)
+        forget_peak()
     try:
         with warnings.catch_warnings(action="ignore"):
             result = call()
@@ -81,7 +84,15 @@ def result_or_sentence(call: Callable[[], Any], part: str, given: Callable[[], A
         COUNTS[outcome] += 1
         REACHED.setdefault(part, Counter())[outcome] += 1
         LONGEST[part] = max(LONGEST.get(part, 0.0), seconds)
+        if peak > LARGEST.get(part, (0, ""))[0]:
+            LARGEST[part] = peak, "" if given is None else " ".join(repr(given()).split())
         assert not EXAMPLES or outcome not in ("timeout", "memory"), f"took {seconds:.0f} s and up to {peak} MB"
+
+
+def forget_peak() -> None:
+    """Let the peak of resident memory be that from now on."""
+    with suppress(OSError):  # not on Linux
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_megabytes() -> int:
@@ -127,5 +138,7 @@ def report() -> None:
     print("\nBy what they reached:")
     for part, outcomes in REACHED.items():
         print(f"  {part}: {described(outcomes)}; longest {LONGEST[part]:.1f} s")
+        megabytes, given = LARGEST[part]
+        print(f"    largest {megabytes} MB {given[:MOST]}")
     total = sum(REACHED.values(), Counter())
-    print(f"  all: {described(total)}; peak {peak_megabytes()} MB", flush=True)
+    print(f"  all: {described(total)}; peak {max(LARGEST.values())[0]} MB", flush=True)

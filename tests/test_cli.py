@@ -326,7 +326,9 @@ def test_predict_matches_columns_by_name():
     frame.to_csv("two.csv", index=False)
     frame[["ch2", "ch1"]].to_csv("turned.csv", index=False)
     run("fit", "two.csv", "--column", "ch*", *SHORT, "--out", "x")
-    assert run("predict", "x", "turned.csv").stderr == run("predict", "x", "two.csv").stderr
+    expected = run("predict", "x", "two.csv").stderr
+    for asked in ((), ("--column", "ch*"), ("--column", "ch2", "--column", "ch1")):
+        assert run("predict", "x", "turned.csv", *asked).stderr == expected
     posterior = ihmm.Posterior.load("x")
     np.testing.assert_array_equal(posterior.log_likelihood(frame[["ch2", "ch1"]]), posterior.log_likelihood(frame))
 

@@ -1,9 +1,11 @@
 """The time axis: units, recorded times, and dwell times and rates in seconds."""
 
+import warnings
 from datetime import timedelta
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import ihmm
@@ -38,6 +40,8 @@ def test_the_same_sample_rate_in_every_notation(rate):
         ({"dt": "fast"}, "dt must be a number with a unit, such as 0.1ms, .* got 'fast'"),
         ({"dt": "3 parsecs"}, "such as 0.1ms"),
         ({"dt": "1-2s"}, "such as 0.1ms"),
+        ({"dt": np.timedelta64(1, "Y")}, "dt must be a time of known length"),
+        ({"dt": np.timedelta64("NaT", "s")}, "must be a positive number, got nan"),
         ({"dt": 0}, "must be a positive number, got 0"),
         ({"sample_rate": "10 ms"}, "such as 10kHz"),
         ({"dt": 1, "sample_rate": 1}, "give dt or sample_rate, not both"),
@@ -46,6 +50,25 @@ def test_the_same_sample_rate_in_every_notation(rate):
 def test_times_that_cannot_be_read_are_refused_before_sampling(options, message):
     with pytest.raises(ValueError, match=message):
         ihmm.sample(MODEL, RECORDING.y, **options)
+
+
+def test_a_step_may_be_longer_than_nanoseconds_can_count():
+    assert make_clock(np.timedelta64(500 * 365, "D")).step == 500 * 365 * 86400
+
+
+@pytest.mark.parametrize("first", ["0900-01-01", "1700-01-01", "1969-12-31", "2500-01-01"])
+@pytest.mark.parametrize("days", [1, 7300])
+def test_dates_of_any_century_stay_what_they_are(first, days):
+    dates = pd.date_range(first, periods=60, freq=f"{days}D", unit="s")
+    for y in (
+        pd.Series(RECORDING.y[:60], dates),
+        pd.DataFrame({"when": dates, "y": RECORDING.y[:60]}),
+        pl.DataFrame({"when": dates.to_numpy().astype("datetime64[us]"), "y": RECORDING.y[:60]}),
+    ):
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the column is the time
+            clock = MODEL.observe(y).clock
+        assert clock.step == days * 86400
+        assert np.datetime_as_string(clock.dates(), "s").tolist() == np.datetime_as_string(dates.to_numpy()).tolist()
 
 
 @pytest.mark.parametrize(

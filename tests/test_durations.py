@@ -33,6 +33,38 @@ def series(n_steps=300, seed=0):
     return np.repeat(rng.integers(3, size=n_steps // 20 + 1), 20)[:n_steps] * 3.0 + rng.normal(size=n_steps)
 
 
+class Wrong(NegativeBinomial):
+    """A law of the user's own with a mistake in its hazard."""
+
+    mistake = np.nan
+
+    def hazard(self, n_ages, omega):
+        hazard = super().hazard(n_ages, omega)
+        hazard[-1, 1] = self.mistake
+        return hazard
+
+
+class AboveOne(Wrong):
+    mistake = 1.5
+
+
+class Negative(Wrong):
+    mistake = -0.5
+
+
+class Short(NegativeBinomial):
+    def hazard(self, n_ages, omega):
+        return super().hazard(n_ages, omega)[:, :-1]
+
+
+@pytest.mark.parametrize("law", [Wrong(), AboveOne(), Negative(), Short()], ids=lambda law: type(law).__name__)
+def test_a_hazard_that_is_not_a_probability_is_refused(law):
+    model = ihmm.Model(ihmm.Normal(), PRIOR, law)
+    said = "a column for each" if isinstance(law, Short) else f"must return probabilities, got {law.mistake} at age 2"
+    with pytest.raises(ValueError, match=f"{type(law).__name__}.hazard {said}|hazard must have {said}"):
+        ihmm.sample(model, series(40), draws=2, tune=0, chains=1, seed=1, progress=False)
+
+
 @every_law
 def test_probabilities_survivor_function_and_hazards_belong_together(law):
     omega = law.sample_prior(np.random.default_rng(0), 4)

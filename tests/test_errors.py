@@ -1,6 +1,7 @@
 """Wrong arguments are answered before any sampling, with what was expected, what came, and what to do."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ihmm
@@ -10,6 +11,7 @@ NAN, INF = float("nan"), float("inf")
 Y = np.linspace(0, 1, 10)
 NORMAL = ihmm.Model(ihmm.Normal())
 KNOWN_NOISE = ihmm.Model(ihmm.NormalMean())
+TWO_COLUMNS = ihmm.Model(ihmm.MultivariateNormal(2))
 SYMBOLS = ihmm.Model(ihmm.Categorical(n_symbols=3))
 REAL_VALUED = pytest.mark.parametrize("model", [NORMAL, KNOWN_NOISE], ids=["Normal", "NormalMean"])
 
@@ -351,6 +353,26 @@ def test_a_density_that_is_not_a_number_is_refused(sampler, prior, emission, val
     said = f"{type(emission).__name__}.log_density returned {value} at time step {len(Y) - 2}, where y = {Y[-2]}, for"
     assert said in str(caught.value)
     assert "mean = [" in str(caught.value)
+
+
+@pytest.mark.parametrize("resolution", [NAN, INF, 0.0, -1.0, (1.0, 2.0), (), [NAN], "fine", np.ma.masked], ids=str)
+def test_a_resolution_is_positive_and_one_or_one_for_each_column(resolution):
+    assert_refused("resolution", resolution=resolution)
+    assert_refused("one for each column, 2", resolution=(1.0,), y=np.ones((9, 2)), model=TWO_COLUMNS)
+
+
+def test_parts_and_columns_with_the_same_names_must_be_in_the_same_order():
+    model = ihmm.Model(ihmm.Independent(x=ihmm.Normal(), y=ihmm.Normal()))
+    frame = pd.DataFrame({"y": Y, "x": Y + 100})
+    assert_refused("the columns y, x", "another order: x, y", model=model, y=frame)
+    assert model.observe(frame[["x", "y"]]).columns == ("x", "y")
+    assert model.observe(frame.rename(columns={"x": "z"})).columns == ("y", "z")
+
+
+@pytest.mark.parametrize("emission", ["auto", "normal", "poisson", ihmm.NoisyLevels(1)], ids=str)
+def test_an_order_that_would_be_ignored_is_refused(emission):
+    with pytest.raises(ValueError, match="order is for the emissions 'autoregressive' and 'levels', got emission="):
+        ihmm.InfiniteHMM(emission, order=2).fit(Y)
 
 
 def test_a_table_of_densities_must_have_one_column_per_state():

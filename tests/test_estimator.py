@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import xarray as xr
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -338,6 +339,17 @@ def test_columns_are_matched_by_names_that_are_not_texts(names):
         assert model.score(other) == model.score([other]) == model.score(first)
         assert model.posterior_.log_likelihood(other) == model.posterior_.log_likelihood(first)
     assert model.means_.mean(axis=0).round(-1).tolist() == [0.0, 50.0]
+
+
+def test_columns_of_xarray_are_matched_by_their_coordinates():
+    rng = np.random.default_rng(0)
+    first = xr.DataArray(rng.normal([0, 50], 1, (20, 2)), dims=("t", "channel"), coords={"channel": ["a", "b"]})
+    other = first.sel(channel=["b", "a"])
+    model = quick(draws=2, tune=0, chains=1).fit(first)
+    assert model.score(other) == model.score([other]) == model.score(first)
+    with pytest.warns(UserWarning, match="X has feature names"):  # of scikit-learn, which knows data frames only
+        assert model.score(other.to_pandas()) == model.score(first)
+    assert model.posterior_.log_likelihood(other) == model.posterior_.log_likelihood(first)
 
 
 def test_symbols_keep_their_letters():

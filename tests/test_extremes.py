@@ -262,6 +262,12 @@ def test_a_gamma_that_calls_for_too_many_states_is_refused(sampler):
         ihmm.sample(ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(gamma=1e12)), y, **settings)
 
 
+def test_a_beam_that_would_open_thousands_of_rows_is_refused():
+    model = ihmm.Model(ihmm.Normal(), ihmm.HDPPrior(gamma=500.0, concentration=30.0))
+    with pytest.raises(ValueError, match="call for more states than fit into memory"):
+        ihmm.sample(model, np.arange(11.0), sampler=ihmm.Beam(), draws=3, tune=0, chains=1, seed=1, progress=False)
+
+
 @PROPOSALS
 @ALL_EMISSIONS
 def test_concentrations_may_both_be_large(emission, y, proposal):

@@ -11,6 +11,7 @@ from ihmm.series.sequences import Sequences
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
+xarray = pytest.importorskip("xarray")
 GAPPY = [1.0, np.nan, 3.0]
 TIMES = pandas.date_range("2024-01-01", periods=3, tz="UTC")
 
@@ -191,6 +192,14 @@ def test_columns_of_data_frames_are_matched_by_number():
     assert Sequences.of(first[[1, 0]]).columns == ("1", "0")
     named = first.rename(columns={0: "a", 1: "b"})
     assert Sequences.of([first, named]).columns == ("a", "b"), "numbers are not names"
+
+
+def test_columns_of_xarray_are_matched_by_their_coordinates():
+    first = xarray.DataArray([[0.0, 1.0], [2.0, 3.0]], dims=("t", "channel"), coords={"channel": ["a", "b"]})
+    found = Sequences.of([first, first.sel(channel=["b", "a"])])
+    assert found.columns == ("a", "b")
+    np.testing.assert_array_equal(found.values[:2], found.values[2:])
+    assert Sequences.of(first.drop_vars("channel")).columns is None
 
 
 def test_columns_need_names_of_their_own():

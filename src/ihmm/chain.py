@@ -15,7 +15,15 @@ from ihmm._typing import ArrayLike
 from ihmm.model import Model
 from ihmm.moves import GreedySplitMerge, GroupComponents, MergeTwins, Move, PairGibbs, SplitMerge
 from ihmm.posterior import Posterior
-from ihmm.running.arguments import check_executor, check_init, check_model, check_moves, check_sampler, check_seed
+from ihmm.running.arguments import (
+    check_executor,
+    check_init,
+    check_model,
+    check_moves,
+    check_resolution,
+    check_sampler,
+    check_seed,
+)
 from ihmm.running.chains import Resources, run_chains, run_to_convergence
 from ihmm.running.data_checks import concerns
 from ihmm.running.one_chain import Sweeps as Sweeps
@@ -126,6 +134,7 @@ def sample(
     data = check_model(model).observe(y, clock=make_clock(dt, sample_rate))
     sampler = check_sampler(sampler, model, data)
     moves = check_moves(moves)
+    resolution = check_resolution(resolution, data)
     start = check_init(init, data, model)
     for concern in concerns(model, data):
         warnings.warn(concern, UserWarning, stacklevel=2)

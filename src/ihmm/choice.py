@@ -26,6 +26,8 @@ from ihmm.trajectory import runs
 
 LEAST_NOISE = 1e-3  # prior scale of the noise in units of the spread of the levels, for recordings without any
 
+WITH_ORDER = ("autoregressive", "levels")  # emissions
+
 Resolution = float | tuple[float, ...]
 SHORTEST = 30  # steps, without the first few of each sequence, that a pilot fit needs
 TEXTS = "Texts: symbols, with probabilities of their own in each state."
@@ -78,6 +80,12 @@ class ModelOptions:
         if self.min_dwell is not None:
             steps = _checks.count("min_dwell (steps that a state lasts at least)", self.min_dwell)
             object.__setattr__(self, "min_dwell", steps)
+        with_order = isinstance(self.emission, str) and self.emission in WITH_ORDER
+        if self.order is not None and not with_order:
+            raise ValueError(
+                f"order is for the emissions {' and '.join(map(repr, WITH_ORDER))}, got emission={self.emission!r}; it "
+                "would be ignored. An emission of your own has its order itself, such as ihmm.NoisyLevels(2)"
+            )
 
     @classmethod
     def of(cls, settings: object, **others: Any) -> "ModelOptions":
@@ -153,8 +161,7 @@ def _choose(
         return Choice(given.model(values), resolution=given.resolution, reasons=reasons)
     found = _pilot_fit(values, offsets, given.sampler or ParticleGibbs(), cores, progress)
     if found.family == "autoregressive":
-        order = found.order if given.order is None else given.order
-        model = replace(given, emission="autoregressive", order=order).model(values)
+        model = replace(given, emission="autoregressive", order=found.order).model(values)
         return Choice(model, resolution=given.resolution, reasons=found.reasons)
     if found.baseline is not None:
         values = values - found.baseline

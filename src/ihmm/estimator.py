@@ -347,7 +347,7 @@ class InfiniteHMM(EstimatorOnDemand):
     def _match(self, parts: Sequence[Any], *, reset: bool) -> Sequence[Any]:
         """Data frames with their columns in one order. Names that are texts are compared with those of the fit by
         scikit-learn, which refuses another order and ignores all other names."""
-        texts = all(isinstance(name, str) for part in parts for name in getattr(part, "columns", ()))
+        texts = all(_has_texts_as_names(part) for part in parts) and (reset or hasattr(self, "feature_names_in_"))
         known = None if reset or texts else self._columns or numbers(self.n_features_in_)
         matched, found = match_columns(parts, known)
         if reset:
@@ -372,6 +372,10 @@ class InfiniteHMM(EstimatorOnDemand):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _has_texts_as_names(part: Any) -> bool:
+    return hasattr(part, "columns") and all(isinstance(name, str) for name in part.columns)
 
 
 def _is_auto(init: Any) -> bool:

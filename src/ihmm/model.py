@@ -165,6 +165,12 @@ class Model:
                 f"the series holds texts ({letters}), but {type(self.emission).__name__} expects numbers; "
                 f"use ihmm.Categorical(n_symbols={len(sequences.symbols)})"
             )
+        names = getattr(self.emission, "names", ())
+        if sequences.columns and sequences.columns != names and sorted(sequences.columns) == sorted(names):
+            raise ValueError(
+                f"the columns {', '.join(sequences.columns)} have the names of the parts of the emission in another "
+                f"order: {', '.join(names)}; select them in this order"
+            )
         parts = []
         for i, part in enumerate(np.split(sequences.values, sequences.offsets[1:-1])):
             try:

@@ -15,6 +15,7 @@ from ihmm.priors import FinitePrior
 
 SPARE = 48  # minimum number of states, rows and columns that fit before the arrays must grow
 MAX_STATES, MAX_CELLS = 2**21, 2**28  # of θ: at most about 4 GB, most of which is never touched
+MAX_OPEN = 2**12  # states that all have a row: with the copies that a beam makes of the rows, less than 1 GB
 MIN_PHI_BATCH = 16  # new states whose φ is drawn together
 MAX_WORD = 2**32 - 1
 
@@ -39,6 +40,8 @@ def open_below(draw: Draw, prior: Prior, key: np.uint64, limit: float) -> Sticks
     """θ with all rows instantiated and broken until the leftover of each is below `limit`; state k has row k + 1."""
     sticks = start_sticks(draw, prior, key)
     while not kernels.open_until(sticks, limit):
+        if sticks.size[0] > MAX_OPEN:
+            raise too_many_states(sticks)
         sticks = grow(sticks)
     return sticks
 
@@ -106,10 +109,7 @@ def grow(sticks: Sticks) -> Sticks:
 def resize(sticks: Sticks, used_columns: int, states: int, rows: int, columns: int) -> Sticks:
     """The same θ in arrays of the given sizes."""
     if states > MAX_STATES or rows * columns > MAX_CELLS:
-        raise ValueError(
-            f"γ = {sticks.gamma:g} and c = {sticks.alpha + sticks.kappa:g} call for more states than fit into memory "
-            f"({sticks.size[0]} so far); use a smaller gamma, or a GammaPrior with a larger rate"
-        )
+        raise too_many_states(sticks)
     used_states, used_rows, _ = sticks.size.tolist()
     larger = empty_sticks(*sticks[:5], states, rows, columns)
     larger.size[:], larger.stick[:] = sticks.size, sticks.stick
@@ -120,6 +120,13 @@ def resize(sticks: Sticks, used_columns: int, states: int, rows: int, columns: i
     for name in ("rows", "reach"):
         getattr(larger, name)[:used_rows, :used_columns] = getattr(sticks, name)[:used_rows, :used_columns]
     return larger
+
+
+def too_many_states(sticks: Sticks) -> ValueError:
+    return ValueError(
+        f"γ = {sticks.gamma:g} and c = {sticks.alpha + sticks.kappa:g} call for more states than fit into memory "
+        f"({sticks.size[0]} so far); use a smaller gamma, or a GammaPrior with a larger rate"
+    )
 
 
 def n_columns(sticks: Sticks) -> int:

@@ -1,7 +1,9 @@
 """ihmm predict: states of new data."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -32,9 +34,10 @@ def predict(
 ) -> None:
     """Predict the states of new data with the model of a RUN.
 
-    FILEs are read with the column, id and delimiter of the run unless others are given. The output has the most
-    probable level and state of each row, the probability of each state, and the probability p_new of a state not in the
-    run. The held-out log-likelihood measures how well the model predicts the data.
+    FILEs are read with the column, id and delimiter of the run unless others are given; columns with the names of the
+    fit are used in its order. The output has the most probable level and state of each row, the probability of each
+    state, and the probability p_new of a state not in the run. The held-out log-likelihood measures how well the model
+    predicts the data.
 
     \b
     Examples:
@@ -53,21 +56,10 @@ def predict(
             )
         if not files:
             raise ValueError("no input file; name at least one file to predict")
-        table = tables.read(
-            files,
-            column or _columns_of(run) or fitted.get("column", ()),
-            by=id or fitted.get("id"),
-            time=fitted.get("time"),
-            clock=make_clock(fitted.get("dt"), fitted.get("sample_rate")),
-            layout=tables.Layout(
-                delimiter or fitted.get("delimiter"),
-                fitted.get("decimal"),
-                fitted.get("skip_rows", 0),
-                tuple(fitted.get("na", ())),
-            ),
-            symbols=fitted.get("symbols", ()),
-            shortest=1,
-        )
+        recorded = _columns_of(run)
+        table = _read(files, column or recorded or fitted.get("column", ()), id, delimiter, fitted)
+        if table.columns != recorded and sorted(table.columns) == sorted(recorded):
+            table = _read(files, recorded, id, delimiter, fitted)
         posterior.model.observe(table.series, shortest=1)
         check_writable(out)
         outputs.write_predictions(sys.stdout if out is None else out, posterior, table, causal=causal)
@@ -76,6 +68,27 @@ def predict(
     click.echo(f"Held-out log-likelihood {held_out:.2f}, {per_row:.4f} per row", err=out is None)
     if out is not None:
         click.echo(f"Wrote {out}")
+
+
+def _read(
+    files: Sequence[str], columns: Sequence[str], id: str | None, delimiter: str | None, fitted: dict[str, Any]
+) -> tables.Table:
+    """Files as those of the fit were read, unless options say otherwise."""
+    return tables.read(
+        files,
+        columns,
+        by=id or fitted.get("id"),
+        time=fitted.get("time"),
+        clock=make_clock(fitted.get("dt"), fitted.get("sample_rate")),
+        layout=tables.Layout(
+            delimiter or fitted.get("delimiter"),
+            fitted.get("decimal"),
+            fitted.get("skip_rows", 0),
+            tuple(fitted.get("na", ())),
+        ),
+        symbols=fitted.get("symbols", ()),
+        shortest=1,
+    )
 
 
 def _columns_of(run: Path) -> list[str]:

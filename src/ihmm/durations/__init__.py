@@ -9,7 +9,16 @@ and is then followed by another one.
 from typing import Any
 
 from ihmm import _checks
-from ihmm.durations._protocol import REQUIRED, Duration, Omega, Runs, complete, log_lengths, sample_residual
+from ihmm.durations._protocol import (
+    REQUIRED,
+    Duration,
+    Omega,
+    Runs,
+    checked_hazard,
+    complete,
+    log_lengths,
+    sample_residual,
+)
 from ihmm.durations._tails import residual_hazards
 from ihmm.durations.geometric import Geometric
 from ihmm.durations.negative_binomial import NegativeBinomial
@@ -38,6 +47,7 @@ __all__ = [
     "Omega",
     "Poisson",
     "Runs",
+    "checked_hazard",
     "choose",
     "complete",
     "log_lengths",

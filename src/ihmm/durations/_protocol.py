@@ -10,6 +10,8 @@ from ihmm.emissions._parameters import take
 
 REQUIRED = ("sample_prior", "log_probability", "log_survivor", "hazard", "sample", "update", "mean")
 
+ROUNDING = 1e-9
+
 # Parameters of the duration laws of K states: a NamedTuple of arrays, each with leading axis K.
 Omega = Any
 
@@ -76,6 +78,20 @@ class Duration(Protocol):
     def mean(self, omega: Omega) -> FloatArray:
         """E[D | ω_k], (K,)."""
         ...
+
+
+def checked_hazard(law: Duration, n_ages: int, omega: Omega) -> FloatArray:
+    """P(D = a | D ≥ a) for a = 1 … n_ages, (K, n_ages); a law of the user's own may return anything."""
+    found: FloatArray = np.asarray(law.hazard(n_ages, omega), np.float64)
+    if found.ndim != 2 or found.shape[1] != n_ages:
+        raise ValueError(f"{type(law).__name__}.hazard must have a column for each of {n_ages} ages, got {found.shape}")
+    if not (found.min(initial=0.0) >= 0 and found.max(initial=0.0) <= 1 + ROUNDING):
+        state, age = np.argwhere(~((found >= 0) & (found <= 1 + ROUNDING)))[0].tolist()
+        raise ValueError(
+            f"{type(law).__name__}.hazard must return probabilities, got {found[state, age]} at age {age + 1} of the "
+            f"parameter {take(omega, np.array([state]))}"
+        )
+    return found
 
 
 def log_lengths(law: Duration, runs: Runs, omega: Omega) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm.data import Data
-from ihmm.durations import Omega, residual_hazards
+from ihmm.durations import Omega, checked_hazard, residual_hazards
 from ihmm.emissions._parameters import join, size, take
 from ihmm.kernels.conditionals import Concentrations
 from ihmm.kernels.families import CompiledFamily
@@ -136,5 +136,5 @@ def hazards_of_pair(model: Model, omega: Omega, longest: int) -> PairHazards:
     law = model.duration
     assert law is not None
     n_ages = law.constant_from or 1 << int(longest).bit_length()
-    hazard = np.ascontiguousarray(law.hazard(n_ages, omega), float)
+    hazard = np.ascontiguousarray(checked_hazard(law, n_ages, omega))
     return PairHazards(hazard, residual_hazards(law, hazard, omega) if model.left_censored else hazard)

@@ -4,7 +4,7 @@ import numpy as np
 
 from ihmm._typing import FloatArray, IntArray, Phi
 from ihmm.data import Data
-from ihmm.durations import Duration, Omega, residual_hazards
+from ihmm.durations import Duration, Omega, checked_hazard, residual_hazards
 from ihmm.emissions._parameters import size, take
 from ihmm.kernels.long_durations import Laws
 from ihmm.kernels.segment_chain import SegmentChain
@@ -118,10 +118,10 @@ def node_of(chain: SegmentChain, state: int, age: int, is_first: bool) -> int:
 def hazards_of(duration: Duration, omega: Omega, n_steps: int, memory: int) -> FloatArray:
     """Hazards of one state at all ages that are told apart."""
     if duration.constant_from is not None:
-        return np.asarray(duration.hazard(max(duration.constant_from, memory + 1), omega)[0])
+        return np.asarray(checked_hazard(duration, max(duration.constant_from, memory + 1), omega)[0])
     n_ages = FIRST_AGES
     while True:
-        hazard = duration.hazard(n_ages, omega)[0]
+        hazard = checked_hazard(duration, n_ages, omega)[0]
         beyond = np.flatnonzero(np.cumprod(1 - hazard) < MAX_TAIL)
         if beyond.size or n_ages > n_steps:
             least = max(memory + 1, duration.minimum)

@@ -42,6 +42,18 @@ def check_sampler(sampler: Any, model: Model, data: Data) -> Sampler:
     return sampler  # type: ignore[no-any-return]
 
 
+def check_resolution(resolution: Any, data: Data) -> float | tuple[float, ...] | None:
+    """One positive number, or one for each column."""
+    if resolution is None:
+        return None
+    if np.ndim(resolution) == 0:
+        return _checks.positive("resolution", resolution)
+    n_columns = data.y[0].size
+    if np.shape(resolution) != (n_columns,):
+        raise ValueError(f"resolution must be a number, or one for each column, {n_columns}, got {resolution!r}")
+    return tuple(_checks.positive("resolution of a column", value) for value in resolution)
+
+
 def check_moves(moves: Any) -> tuple[Move, ...]:
     try:
         checked: tuple[Move, ...] = tuple(moves)

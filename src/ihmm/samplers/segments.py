@@ -9,7 +9,7 @@ import numpy as np
 from ihmm._memory import keep_memory
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.data import Data
-from ihmm.durations import Omega, residual_hazards
+from ihmm.durations import Omega, checked_hazard, residual_hazards
 from ihmm.emissions._parameters import size, take
 from ihmm.kernels import particles, segment_particles, segments
 from ihmm.kernels.layout import relate_with_tail
@@ -139,7 +139,7 @@ def fill_hazards(model: Model, omega: Omega, hazards: Hazards, states: IntArray,
     """Compute the hazards of some states at the ages 1 … n_ages."""
     assert model.duration is not None
     own = take(omega, states)
-    hazards.hazard[states, :n_ages] = found = model.duration.hazard(n_ages, own)
+    hazards.hazard[states, :n_ages] = found = checked_hazard(model.duration, n_ages, own)
     if model.left_censored:
         hazards.first[states, :n_ages] = residual_hazards(model.duration, found, own)
     hazards.known[states] = n_ages

@@ -16,8 +16,11 @@ from ihmm._typing import Array, FloatArray, IntArray
 SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 LONG_NAMES = {"sec": "s", "second": "s", "seconds": "s", "minute": "min", "minutes": "min", "hour": "h", "hours": "h"}
 LONG_NAMES |= {"hr": "h", "day": "d", "days": "d", "msec": "ms", "usec": "us", "milliseconds": "ms"}
+NUMPY_UNITS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "D": 86400.0}
+NUMPY_UNITS |= {"W": 604800.0}  # a month or a year has no length
 HERTZ = {"mhz": 1e-3, "hz": 1.0, "khz": 1e3, "Mhz": 1e6}
 READABLE = ("ns", "µs", "ms", "s", "min", "h", "d")
+FAR = 2**62 * 1e-9  # seconds, 146 years
 JITTER = 0.3  # steps may differ by this share of the median step and still count as regular
 
 
@@ -78,8 +81,10 @@ class Clock:
         """(total T,): date of each step, None if times are not dates."""
         if self.origin is None or self.times is None:
             return None
-        since = (self.times * 1e9).round().astype("timedelta64[ns]")
-        return np.asarray(self.origin.astype("datetime64[ns]") + since)
+        origin = self.origin.astype("datetime64[s]")
+        unit = _unit_of(np.array([origin, origin + np.timedelta64(int(self.times.max()), "s")]))
+        since = (self.times * (1e9 if unit == "ns" else 1e6)).round().astype(f"timedelta64[{unit}]")
+        return np.asarray(self.origin.astype(f"datetime64[{unit}]") + since)
 
     def axis(self, lengths: IntArray) -> TimeAxis:
         """Where each step lies on the horizontal axis of a plot, in a readable unit, and the label of the axis."""
@@ -119,10 +124,17 @@ def parse_duration(value: Any, name: str = "dt") -> float:
     if isinstance(value, timedelta):  # that of pandas, too
         value = value.total_seconds()
     elif isinstance(value, np.timedelta64):
-        value = float(value / np.timedelta64(1, "ns")) * 1e-9
+        value = _seconds_of(value, name)
     elif isinstance(value, str):
         value = _parse(value, name, "0.1ms, 20us or 5min", lambda unit: SECONDS.get(_short(unit)))
     return _checks.positive(f'{name} (seconds, or a text such as "0.1ms")', value)
+
+
+def _seconds_of(value: np.timedelta64, name: str) -> float:
+    unit, count = np.datetime_data(value.dtype)
+    if unit not in NUMPY_UNITS:
+        raise ValueError(f"{name} must be a time of known length, got {value!r}; give it in seconds or days")
+    return float("nan") if np.isnat(value) else float(value.astype(np.int64)) * count * NUMPY_UNITS[unit]
 
 
 def _parse_rate(value: Any) -> float:
@@ -180,7 +192,7 @@ def recorded_clock(times: Sequence[Array], names: Iterable[str] | None = None) -
     names = [f"sequence {i}" for i in range(len(times))] if names is None else list(names)
     for name, each in zip(names, times, strict=True):
         _check_order(name, each)
-    origin = times[0][0].astype("datetime64[ns]") if times[0].dtype.kind == "M" else None
+    origin = times[0][0].astype(f"datetime64[{_unit_of(times[0])}]") if times[0].dtype.kind == "M" else None
     seconds = [_seconds(each, origin) for each in times]
     steps = np.concatenate([np.diff(each) for each in seconds])
     step = _typical_step(seconds, steps)
@@ -208,11 +220,19 @@ def _check_order(name: str, times: Array) -> None:
 
 
 def _seconds(times: Array, origin: np.datetime64 | None) -> FloatArray:
-    if times.dtype.kind == "M":
-        return np.asarray((times.astype("datetime64[ns]") - origin) / np.timedelta64(1, "ns") * 1e-9)
-    if times.dtype.kind == "m":
-        return np.asarray(times.astype("timedelta64[ns]") / np.timedelta64(1, "ns") * 1e-9)
-    return times.astype(np.float64)
+    if times.dtype.kind not in "mM":
+        return times.astype(np.float64)
+    unit = _unit_of(times if origin is None else np.append(times, origin))
+    since = times.astype(f"{times.dtype.kind}8[{unit}]")
+    if origin is not None:
+        since = since - origin.astype(f"datetime64[{unit}]")
+    return np.asarray(since.astype(np.int64) * SECONDS[unit])
+
+
+def _unit_of(times: Array) -> str:
+    """'ns', or 'us' if there are dates so far from 1970 that nanoseconds between them may not fit 64 bits."""
+    seconds = times.astype(f"{times.dtype.kind}8[s]").astype(np.int64)
+    return "ns" if np.abs(seconds).max() < FAR else "us"
 
 
 def is_regular(times: FloatArray) -> bool:

@@ -113,10 +113,13 @@ def match_columns(
 
 
 def column_names(part: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a data frame, or of a series, as texts; None if there are none."""
+    """The names of the columns of a data frame, or of an array of xarray, or of a series, as texts; None if there are
+    none."""
     if isinstance(name := getattr(part, "name", None), str) and np.ndim(part) == 1:
         return (name,)
     names: Any = getattr(part, "columns", None)
+    if hasattr(part, "coords") and np.ndim(part) == 2 and part.dims[1] in part.coords:
+        names = part.coords[part.dims[1]].to_numpy()
     return tuple(map(str, names)) if names is not None and np.ndim(names) == 1 and len(names) else None
 
 

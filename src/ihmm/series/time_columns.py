@@ -95,7 +95,8 @@ def _is_date(part: Any, name: Any) -> bool:
 def _dates(column: Any) -> Array:
     if getattr(getattr(column, "dt", None), "tz", None) is not None:
         column = column.dt.tz_convert(None)
-    return np.asarray(column).astype("datetime64[ns]")
+    dates = np.asarray(column)
+    return dates if dates.dtype.kind == "M" else dates.astype("datetime64[ns]")
 
 
 def _report(message: str) -> None:
