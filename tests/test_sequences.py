@@ -194,6 +194,14 @@ def test_columns_of_data_frames_are_matched_by_number():
     assert Sequences.of([first, named]).columns == ("a", "b"), "numbers are not names"
 
 
+def test_columns_of_sequences_are_matched_by_name():
+    fitted = Sequences.of(pandas.DataFrame({"a": [0.0, 1.0], "b": [2.0, 3.0]}))
+    other = Sequences.of(pandas.DataFrame({"b": [2.0, 3.0], "a": [0.0, 1.0]}))
+    np.testing.assert_array_equal(Sequences.of(other, columns=fitted.columns).values, fitted.values)
+    with pytest.raises(ValueError, match="the series has the columns b, a, expected a, c"):
+        Sequences.of(other, columns=("a", "c"))
+
+
 def test_columns_of_xarray_are_matched_by_their_coordinates():
     first = xarray.DataArray([[0.0, 1.0], [2.0, 3.0]], dims=("t", "channel"), coords={"channel": ["a", "b"]})
     found = Sequences.of([first, first.sel(channel=["b", "a"])])

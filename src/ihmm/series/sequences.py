@@ -47,7 +47,7 @@ class Sequences:
         `symbols`, by default those that occur in alphabetical order.
         """
         if isinstance(y, Sequences):
-            return y if clock is None else replace(y, clock=clock)
+            return replace(y._in_order(columns), clock=clock or y.clock)
         parts, dates = take_dates(_parts(y))
         clock = clock or dates or index_clock(parts)
         parts, names = match_columns(parts, columns)
@@ -62,6 +62,12 @@ class Sequences:
         values = np.concatenate(series)
         lengths = np.array([len(part) for part in series], dtype=np.int64)
         return cls(values, lengths, _fill_missing(values), names, clock, letters)
+
+    def _in_order(self, columns: Sequence[str] | None) -> "Sequences":
+        """The same with its columns in the order of `columns`, if these are given and it has names."""
+        expected = tuple(columns or ())
+        places = _places(self.columns, expected, "the series") if len(expected) > 1 else None
+        return self if places is None else replace(self, values=self.values[:, places], columns=expected)
 
     @property
     def offsets(self) -> IntArray:
@@ -98,18 +104,21 @@ def match_columns(
         return parts, expected if columns is not None or len(set(found)) == 1 else None
     matched = []
     for i, (part, names) in enumerate(zip(parts, found, strict=True)):
-        if names is None or names == expected:
-            matched.append(part)
-        elif sorted(names) == sorted(expected):
-            matched.append(_take_columns(part, [names.index(name) for name in expected]))
-        elif _are_numbers(names) or _are_numbers(expected):
-            matched.append(part)
-        else:
-            raise ValueError(
-                f"sequence {i} has the columns {', '.join(names)}, expected {', '.join(expected)}: "
-                "all series need the same columns"
-            )
+        places = _places(names, expected, f"sequence {i}")
+        matched.append(part if places is None else _take_columns(part, places))
     return matched, None if expected == numbers(len(expected)) else expected
+
+
+def _places(names: tuple[str, ...] | None, expected: tuple[str, ...], series: str) -> list[int] | None:
+    """Where the expected columns are among those of a series; None if it is to be taken as it is."""
+    if names is None or names == expected:
+        return None
+    if sorted(names) == sorted(expected):
+        return [names.index(name) for name in expected]
+    if _are_numbers(names) or _are_numbers(expected):
+        return None
+    found, wanted = ", ".join(names), ", ".join(expected)
+    raise ValueError(f"{series} has the columns {found}, expected {wanted}: all series need the same columns")
 
 
 def column_names(part: Any) -> tuple[str, ...] | None:
