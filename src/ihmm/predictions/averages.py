@@ -7,7 +7,7 @@ state probabilities only as many are averaged as the answer needs.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise, takewhile
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from ihmm.predictions.side_by_side import (
 )
 from ihmm.samplers._base import sequence_starts
 
-DRAWS_PER_PART = 32  # of a thread
+DRAWS_PER_PART = 64  # of a thread
 MIN_PARTS = 4  # by which the error is estimated
 LANES = 32  # draws side by side
 MAX_STATES_IN_LANES = 16  # of draws side by side; for more states, one draw at a time is as fast
@@ -120,11 +120,8 @@ def parts_of(items: Sequence[LabelledDraw]) -> list[Sequence[LabelledDraw]]:
 
 
 def waves(n_parts: int) -> list[int]:
-    """Numbers of parts after which it is decided whether more are needed: a quarter more each time."""
-    found = [min(MIN_PARTS, n_parts)]
-    while found[-1] < n_parts:
-        found.append(min(found[-1] + max(found[-1] // 4, 2), n_parts))
-    return found
+    """Numbers of parts after which it is decided whether more are needed."""
+    return [*takewhile(lambda n: n < n_parts, (MIN_PARTS << i for i in count())), n_parts]
 
 
 def in_waves(

@@ -127,7 +127,7 @@ def column_names(part: Any) -> tuple[str, ...] | None:
     if isinstance(name := getattr(part, "name", None), str) and np.ndim(part) == 1:
         return (name,)
     names: Any = getattr(part, "columns", None)
-    if hasattr(part, "coords") and np.ndim(part) == 2 and part.dims[1] in part.coords:
+    if hasattr(part, "dims") and np.ndim(part) == 2 and part.dims[1] in part.coords:
         names = part.coords[part.dims[1]].to_numpy()
     return tuple(map(str, names)) if names is not None and np.ndim(names) == 1 and len(names) else None
 
