@@ -1,4 +1,4 @@
-"""Simulation-based calibration: do 50 % and 90 % intervals contain the truth as often as they say?
+"""Simulation-based calibration: do 50% and 90% intervals contain the truth as often as they say?
 
     python benchmarks/calibrate.py                        # every model, 200 simulations each; more than an hour
     python benchmarks/calibrate.py --only normal --simulations 50
@@ -61,7 +61,7 @@ HERE, THERE = 15, 24  # the states of these steps are asked about
 TUNE = 80  # sweeps
 # The first part of a chain, for its autocorrelation time: draws at least and at most, two sweeps apart
 THIN, FIRST, LIMIT, GOAL_ESS = 2, 80, 320, 20
-DRAWS = 19  # of the second part: 18 of the 20 possible ranks are in the 90 % interval, 10 in the 50 % interval
+DRAWS = 19  # of the second part: 18 of the 20 possible ranks are in the 90% interval, 10 in the 50% interval
 SPACING, MAX_SPACING = 2, 100  # of these draws, in autocorrelation times, and at most in sweeps
 ENOUGH = 200  # simulations, for a model to be in the table of quantities
 LARGEST = 1e6  # autoregressions may explode; that is seen in the data alone, so that leaving them out is no bias
@@ -398,10 +398,10 @@ QUANTITIES = {
 
 
 def coverage_table(results: dict[str, list[dict[str, Any]]]) -> str:
-    """Coverage of central 50 % and 90 % intervals by quantity, over all models, as Markdown."""
+    """Coverage of central 50% and 90% intervals by quantity, over all models, as Markdown."""
     heads = (
-        *("quantity", "simulations", "in 50 %", "in 90 %", "p, ranks uniform"),
-        *("lowest and highest of a model, 90 %", "in 90 %, correlated draws"),
+        *("quantity", "simulations", "in 50%", "in 90%", "p, ranks uniform"),
+        *("lowest and highest of a model, 90%", "in 90%, correlated draws"),
     )
     rows = []
     for name, title in QUANTITIES.items():
@@ -451,7 +451,7 @@ def summary(results: dict[str, list[dict[str, Any]]]) -> str:
 def chains_table(results: dict[str, list[dict[str, Any]]]) -> str:
     """Simulations, lengths of chains and coverage over all quantities of every model, as Markdown."""
     heads = (
-        *("model", "simulations", "in 50 %", "in 90 %", "smallest p of a quantity", "sweeps (median)"),
+        *("model", "simulations", "in 50%", "in 90%", "smallest p of a quantity", "sweeps (median)"),
         f"ESS below {GOAL_ESS}",
     )
     rows = []
@@ -500,13 +500,13 @@ SKEWED = ("gamma", "concentration")
 
 
 def pipeline_table(outcomes: list[dict[str, Any]]) -> str:
-    """Coverage of central 50 % and 90 % intervals of the whole pipeline, as Markdown."""
+    """Coverage of central 50% and 90% intervals of the whole pipeline, as Markdown."""
     rows = []
     for name, title in (QUANTITIES | {"parameter": "level at the middle"}).items():
         ranks = ranks_of(outcomes, name)
         if ranks.size:
             rows.append((title, str(len(ranks)), with_error(ranks, 0.5), with_error(ranks, 0.9)))
-    return markdown(("quantity", "recordings", "in 50 %", "in 90 %"), rows)
+    return markdown(("quantity", "recordings", "in 50%", "in 90%"), rows)
 
 
 def ranks_of(outcomes: list[dict[str, Any]], name: str, kind: str = "ranks") -> FloatArray:

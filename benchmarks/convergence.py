@@ -4,8 +4,8 @@
     python benchmarks/convergence.py --only "default moves" --seeds 5  run some of them
     python benchmarks/convergence.py --page                            write the page from stored measurements
 
-A state counts if it has at least 1 % of the time steps. The number of states stays correct from the first sweep after
-which it is wrong in at most 5 % of the sweeps, and never by more than one; tuning sweeps count. Times are processor
+A state counts if it has at least 1% of the time steps. The number of states stays correct from the first sweep after
+which it is wrong in at most 5% of the sweeps, and never by more than one; tuning sweeps count. Times are processor
 seconds, without compilation. The estimated state sequence is the most frequent state over the last draws, with states
 matched to the truth draw by draw; it is compared with the sequence decoded with the true parameters. hmmlearn fits 1 to
 15 states three times each, and the fit with the lowest BIC is selected.
@@ -123,7 +123,7 @@ def load() -> Results:
 
 
 class Chain(NamedTuple):
-    sizes: IntArray  # number of states with at least 1 % of the time steps, by sweep
+    sizes: IntArray  # number of states with at least 1% of the time steps, by sweep
     seconds: FloatArray  # cumulative processor time
     late: list[IntArray]  # trajectories of the last quarter
 
@@ -326,7 +326,7 @@ def draw_curves(parts: dict[str, list[Record]], data: str, file: Path) -> None:
                 ax.set_xticks([0, 1, 10, 100, 1000], ["0", "1", "10", "100", "1000"])
                 ax.set_yticks(ticks, [str(tick) for tick in ticks])
                 ax.minorticks_off()
-            row[0].set_ylabel("states of 1 %")
+            row[0].set_ylabel("states of 1%")
         for ax in axes[-1]:
             ax.set_xlabel("sweep")
         file.parent.mkdir(exist_ok=True)

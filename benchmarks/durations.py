@@ -75,7 +75,7 @@ def simulate(
 
 def answers(n_seeds: int) -> None:
     print("Three levels 1.5 sd apart, T = 3000, visits of 20 steps on average, 2 chains of 200 draws after 150")
-    print("visits       seed  model               states ≥ 1 %    changes/true   accuracy")
+    print("visits       seed  model               states ≥ 1%    changes/true   accuracy")
     for name, shape in {"shape 20": 20.0, "geometric": 1.0}.items():
         for seed in range(n_seeds):
             truth, y = simulate(shape, 20.0, 3000, seed)
@@ -90,7 +90,7 @@ def answers(n_seeds: int) -> None:
 
 
 def extra(n_seeds: int) -> None:
-    print("Share of draws with an extra state of at least 1 % of the steps, and with a state too few; T = 2000")
+    print("Share of draws with an extra state of at least 1% of the steps, and with a state too few; T = 2000")
     for data, n_states in ((ihmm.datasets.four_state, 4), (ihmm.datasets.ten_state, 10)):
         for law in ("HMM", "geometric"):
             shares = []
@@ -105,7 +105,7 @@ def extra(n_seeds: int) -> None:
 
 def stuck(n_seeds: int) -> None:
     print(
-        "Chains with too few and too many states of 1 % or more, after 150 tuning sweeps and 50 draws, 4 chains a seed"
+        "Chains with too few and too many states of 1% or more, after 150 tuning sweeps and 50 draws, 4 chains a seed"
     )
     print(f"{'start':<54}{'without SplitMerge':>20}{'with it':>20}")
     for name, shape, step, n_states in STUCK_DATA:
@@ -186,7 +186,7 @@ def fit(model: ihmm.Model, y: FloatArray, **options: object) -> IntArray:
 
 
 def large(paths: IntArray) -> IntArray:
-    """Number of states with at least 1 % of the steps, of each path."""
+    """Number of states with at least 1% of the steps, of each path."""
     return np.array([np.count_nonzero(np.bincount(path) >= LARGE * len(path)) for path in paths])
 
 

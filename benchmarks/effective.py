@@ -32,7 +32,7 @@ from ihmm.trajectory import Trajectory
 
 SETTINGS: dict[str, tuple[Move, ...]] = {"no moves": (), "default moves": MOVES}
 DATA = ("four_state", "ten_state")
-QUANTITIES = ("K", "K ≥ 1 %", "log joint", "co-assignment")
+QUANTITIES = ("K", "K ≥ 1%", "log joint", "co-assignment")
 TUNE, FORGET = 100, 1000  # tuning sweeps, and sweeps dropped in total, of a chain that starts at the truth
 START, CHAINS = 10, 4  # initial random states and number of chains of the second table
 TURN = 100  # sweeps
@@ -133,7 +133,7 @@ def turns(*ends: int) -> list[tuple[int, int]]:
 
 
 def smallest_large(draw: Draw) -> tuple[float, float]:
-    """Share and self-transition probability of the smallest state with at least 1 % of the time steps."""
+    """Share and self-transition probability of the smallest state with at least 1% of the time steps."""
     share = np.bincount(draw.states) / len(draw.states)
     k = int(np.argmin(np.where(share >= LARGE, share, np.inf)))
     return float(share[k]), float(draw.transitions.rows[k, k])
@@ -177,12 +177,12 @@ def measures() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def table_of_extra_states(found: Found) -> str:
-    """How often there are too many large states, with the median, 10 % and 90 % quantiles of the smallest of them."""
+    """How often there are too many large states, with the median, 10% and 90% quantiles of the smallest of them."""
     rows = []
     for data, settings in found.items():
         truth = len(getattr(ihmm.datasets, data)().means)
         for name, traces in settings.items():
-            more = traces.values[:, :, QUANTITIES.index("K ≥ 1 %")] > truth
+            more = traces.values[:, :, QUANTITIES.index("K ≥ 1%")] > truth
             shown = traces.smallest[more] if more.any() else np.full((1, 2), np.nan)
             low, middle, high = np.quantile(shown, (0.1, 0.5, 0.9), axis=0)
             share, stay = (f"{middle[i]:.1%} ({low[i]:.1%} to {high[i]:.1%})" for i in range(2))

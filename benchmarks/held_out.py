@@ -31,7 +31,7 @@ def main() -> None:
             n_states, score = fit(recording)
             seconds = time.perf_counter() - begin
             loss = 100 * (truth - [score(y) for y in fresh]) / -truth
-            print(f"  {method:<14} {n_states:3d} states, loss {loss.round(2)} %, fitted in {seconds:6.1f} s")
+            print(f"  {method:<14} {n_states:3d} states, loss {loss.round(2)}%, fitted in {seconds:6.1f} s")
 
 
 def estimator(recording: Recording):

@@ -1,6 +1,6 @@
 """Number of instructions executed by each kernel: a measure of speed that does not depend on the load of the machine.
 
-    python benchmarks/instructions.py            compare with benchmarks/instructions.json; exit 1 above +5 %
+    python benchmarks/instructions.py            compare with benchmarks/instructions.json; exit 1 above +5%
     python benchmarks/instructions.py --record   overwrite that file
 
 This takes a minute or two and needs valgrind (the Debian package of that name). Overwrite the file when a change

@@ -6,7 +6,7 @@
 A channel with three conductances, C ⇄ S ⇄ O, changes at rates of 40 to 160 per second; it is sampled at 5 kHz
 for 0.8 s, with noise. Each data set is fitted as users would: as a hidden Markov model, with durations, by default.
 
-Goal: of the 90 % intervals of dwell times, and of those of rates, 85 to 95 % contain the truth for every model.
+Goal: of the 90% intervals of dwell times, and of those of rates, 85 to 95% contain the truth for every model.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--number", type=int, default=100, help="of data sets")
     number = options.parse_args().number
-    print(f"{number} data sets, 90 % intervals\n")
+    print(f"{number} data sets, 90% intervals\n")
     print("| model | dwell times that contain the truth | rates | states not found |\n|---|---|---|---|")
     for name, make in MODELS.items():
         dwell, rates = [], []

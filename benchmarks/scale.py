@@ -214,7 +214,7 @@ def dask_workers(n: int) -> Iterator[Any]:
         print('  (Dask is not installed: pip install "ihmm[dask]")')
         yield None
         return
-    # Dask's own monitoring takes 7 % of two cores
+    # Dask's own monitoring takes 7% of two cores
     quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
     with (
         dask.config.set(quiet),

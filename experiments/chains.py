@@ -146,7 +146,7 @@ class Arrivals(NamedTuple):
     first_seconds: FloatArray
     stay: FloatArray  # sweeps
     stay_seconds: FloatArray
-    strictly: FloatArray  # sweeps, by the strict rule of `arrival`: wrong in at most 5 %, and never by more than one
+    strictly: FloatArray  # sweeps, by the strict rule of `arrival`: wrong in at most 5%, and never by more than one
     limit: int
 
 

@@ -49,7 +49,7 @@ def panels(rows: int, columns: int, height: float, **settings: object) -> tuple[
 
 
 def band(ax: Axes, x: FloatArray, traces: FloatArray, colour: str, **line: object) -> float:
-    """The median over chains with a band that contains 80 % of them; returns the end of the line."""
+    """The median over chains with a band that contains 80% of them; returns the end of the line."""
     low, middle, high = np.quantile(traces, (BAND[0], 0.5, BAND[1]), axis=0)
     ax.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
     ax.plot(x, middle, color=colour, **{"linewidth": 1.3} | line)

@@ -177,7 +177,7 @@ def test_regular_visits_are_named():
     rng = np.random.default_rng(6)
     lengths = rng.integers(8, 13, 300)
     path = np.repeat(np.arange(300) % 2, lengths)
-    assert not criticisms(ihmm.Normal(), 5.0 * path + rng.normal(size=len(path)), path)  # 10 % of one step: no effect
+    assert not criticisms(ihmm.Normal(), 5.0 * path + rng.normal(size=len(path)), path)  # 10% of one step: no effect
     short = np.repeat(np.arange(800) % 2, rng.integers(3, 5, 800))
     (found,) = criticisms(ihmm.Normal(), 5.0 * short + rng.normal(size=len(short)), short)
     assert found.setting == 'duration="negative binomial"'

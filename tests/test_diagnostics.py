@@ -92,7 +92,7 @@ def test_chains_at_one_and_three_levels_never_agree():
 
 
 def test_a_small_level_that_one_chain_lacks_is_another_mode():
-    """Less than 2 % of the steps, but never found by one chain."""
+    """Less than 2% of the steps, but never found by one chain."""
     rng = np.random.default_rng(0)
     numbers = np.repeat([[3], [3], [3], [2]], 100, axis=1)
     assert not verdict(numbers=numbers, paths=[healthy_path(rng, wrong=0) for _ in range(4)])
@@ -252,9 +252,9 @@ def test_levels_that_overlap_are_no_fault_of_the_model():
 
 
 def test_a_small_misfit_is_mentioned():
-    result = verdict(criticisms=[Criticism("3 % of the variance is an oscillation", False)])
+    result = verdict(criticisms=[Criticism("3% of the variance is an oscillation", False)])
     assert result
-    assert "✗ 3 % of the variance" in str(result)
+    assert "✗ 3% of the variance" in str(result)
 
 
 def test_one_chain_is_not_enough():

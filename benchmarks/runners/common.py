@@ -66,7 +66,7 @@ def choose_by_bic(fit: Callable[[int], tuple[float, Any]], least: int = 1) -> tu
 
 
 class Trace:
-    """The number of states with at least 1 % of the time steps, and the elapsed time, by sweep."""
+    """The number of states with at least 1% of the time steps, and the elapsed time, by sweep."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []

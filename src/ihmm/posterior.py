@@ -405,7 +405,7 @@ class Posterior:
 
 
 def _shares(probabilities: dict[int, float], most: int = 4) -> str:
-    """'4 (93 %), 5 (6 %), …', most probable numbers of states first."""
+    """'4 (93%), 5 (6%), …', most probable numbers of states first."""
     commonest = sorted(probabilities.items(), key=lambda item: -item[1])
-    shown = [f"{size} ({100 * share:.0f} %)" for size, share in commonest[:most]]
+    shown = [f"{size} ({100 * share:.0f}%)" for size, share in commonest[:most]]
     return ", ".join(shown) + (", …" if len(commonest) > most else "")

@@ -250,7 +250,7 @@ def check(evidence: Evidence) -> Check:
 
 
 def _usual_spread(x: FloatArray) -> float:
-    """Standard deviation of a normal law with the same central 90 %, so that a rare episode does not count."""
+    """Standard deviation of a normal law with the same central 90%, so that a rare episode does not count."""
     low, high = np.quantile(x, (0.05, 0.95))
     return float(high - low) / (2 * 1.645)
 

@@ -224,7 +224,7 @@ def runs(posterior: Posterior) -> list[IntArray]:
 
 
 def law_at_least(posterior: Posterior, state: int, steps: IntArray) -> FloatArray:
-    """P(D ≥ n) for n in `steps` under the fitted law of a state: median over the draws and a 95 % band, (3, steps).
+    """P(D ≥ n) for n in `steps` under the fitted law of a state: median over the draws and a 95% band, (3, steps).
 
     The law is the duration law of the model, or the geometric law implied by the transition probabilities.
     """

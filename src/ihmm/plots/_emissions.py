@@ -24,7 +24,7 @@ from ihmm.posterior import Posterior
 def emissions(posterior: Posterior, ax: Axes | None = None, *, column: int | None = None) -> Axes:
     """Density of each state, weighted by its share of the time steps, over the histogram of the data.
 
-    The sum over states has a 95 % credible band. Counts are drawn as steps and symbols as bars.
+    The sum over states has a 95% credible band. Counts are drawn as steps and symbols as bars.
 
     One column of multivariate data is shown, the first by default. Its density comes from the emission's method
     `column`; without one it is normal if φ has fields `mean` and `variance` or `covariance`.

@@ -15,7 +15,7 @@ INTERVALS = {p: mix(PALETTE[0], "#FFFFFF", share) for p, share in ((0.95, 0.85),
 
 
 def forecast(forecast: Forecast, ax: Axes | None = None, history: ArrayLike | None = None) -> Axes | Array:
-    """Fan chart: the median of the simulated futures, and central 50, 80 and 95 % intervals.
+    """Fan chart: the median of the simulated futures, and central 50, 80 and 95% intervals.
 
     `history` holds the observations to show before the forecast, for example ``posterior.data.values[-100:]``. With
     several columns, the first six have a panel each and an array of Axes is returned. Quantiles need ordered values,

@@ -73,8 +73,8 @@ def transition_graph(posterior: Posterior, ax: Axes | None = None) -> Axes:
     """States as circles, as large as their share of the time; arrows as wide as their share of the exits.
 
     Arrows are labelled with rates per second, min, h or d, or per step if the time between steps is not known.
-    Transitions of less than 2 % of the exits from a state are left out; with more than three states, those of less than
-    10 % have no label.
+    Transitions of less than 2% of the exits from a state are left out; with more than three states, those of less than
+    10% have no label.
     """
     found, ax = posterior.summary(), make_axes(ax, WIDTH / 2 + 0.4, WIDTH / 2 + 0.2)
     n = found.n_states

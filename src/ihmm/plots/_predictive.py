@@ -24,7 +24,7 @@ EXAMPLES = 4  # series from the prior
 def predictive_check(posterior: Posterior, axes: Iterable[Axes] | None = None, *, column: int | None = None) -> Array:
     """Data against series simulated from the draws: distribution of the values, autocorrelation and dwell times.
 
-    Bands contain 95 % of the simulated series. Where the data leave them, the model does not explain the data. Dwell
+    Bands contain 95% of the simulated series. Where the data leave them, the model does not explain the data. Dwell
     times of the data are those of the states that were drawn. Symbols have the share of equal pairs instead of an
     autocorrelation, angles the mean cosine of differences.
     """
@@ -42,7 +42,7 @@ def predictive_check(posterior: Posterior, axes: Iterable[Axes] | None = None, *
     middle.set(xlabel=f"lag ({_unit(posterior, found.autocorrelation.x)[1]})", ylabel="autocorrelation")
     right.set(xlabel=f"dwell time n ({_unit(posterior, found.dwell.x)[1]})", ylabel="P(dwell time ≥ n)")
     right.set_xscale("log")
-    handles = [Line2D([], [], color=text_colour(), label="data"), Patch(color=SIMULATED, label="simulated, 95 %")]
+    handles = [Line2D([], [], color=text_colour(), label="data"), Patch(color=SIMULATED, label="simulated, 95%")]
     left.legend(
         handles=handles, frameon=False, fontsize="small", ncols=2, columnspacing=1.0, loc="lower left",
         bbox_to_anchor=(0, 1.0), borderaxespad=0.3,

@@ -14,12 +14,12 @@ LOG_BINS = 40  # of a histogram of dwell times
 
 
 def n_states(posterior: Posterior, ax: Axes | None = None) -> Axes:
-    """Posterior of the number of states. Bars of at least 1 % are labelled."""
+    """Posterior of the number of states. Bars of at least 1% are labelled."""
     return _number(posterior.n_states_probabilities(), "number of states", ax)
 
 
 def n_levels(posterior: Posterior, ax: Axes | None = None) -> Axes:
-    """Posterior of the number of levels. Bars of at least 1 % are labelled."""
+    """Posterior of the number of levels. Bars of at least 1% are labelled."""
     return _number(posterior.levels().n_levels_probabilities, "number of levels", ax)
 
 
@@ -37,7 +37,7 @@ def _number(probability: dict[int, float], label: str, ax: Axes | None) -> Axes:
 def dwell_times(posterior: Posterior, ax: Axes | None = None) -> Axes:
     """Survival function of the dwell times of each state, pooled over draws, on a log scale.
 
-    Thin dashed lines, with 95 % bands, are the fitted laws: the duration laws of the model, or the geometric ones that
+    Thin dashed lines, with 95% bands, are the fitted laws: the duration laws of the model, or the geometric ones that
     the transition probabilities imply. Runs cut off by the end of a sequence count with the length they have.
     """
     ax = make_axes(ax)
@@ -72,7 +72,7 @@ def dwell_histogram(posterior: Posterior, ax: Axes | None = None) -> Axes | Arra
     returned if there are several.
 
     An exponential law has a peak at its mean. The height is the square root of the share of the visits per unit of the
-    logarithm, so that the scatter is the same everywhere. Lines are the fitted laws, with 95 % bands. Visits cut off by
+    logarithm, so that the scatter is the same everywhere. Lines are the fitted laws, with 95% bands. Visits cut off by
     the end of a sequence count with the length they have.
     """
     found, every = posterior.summary(), runs(posterior)[:PANELS]

@@ -63,7 +63,7 @@ def compare(
     *,
     lags: int | None = None,
 ) -> Axes:
-    """One trace of several runs, for instance with different samplers: median over chains and 95 % band.
+    """One trace of several runs, for instance with different samplers: median over chains and 95% band.
 
     Sweeps are counted from the first saved one; saved tuning sweeps are included. With `lags`, autocorrelations of the
     draws up to that lag are shown instead.

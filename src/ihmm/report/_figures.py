@@ -191,7 +191,7 @@ def _dwell_times(posterior: Posterior) -> FigureItem:
         lines.append((f"{summary.labels[k]}: {factor * np.median(lengths):.3g}", [line]))
     set_axis_labels(plot, f"dwell time n ({unit})", "P(dwell time ≥ n)")
     add_legend(plot, lines)
-    label = "survival functions of the dwell times of each state; thin lines with 95 % bands are the fitted laws"
+    label = "survival functions of the dwell times of each state; thin lines with 95% bands are the fitted laws"
     return figure_item(plot, "dwell_times", "Dwell times (medians in the legend)", label)
 
 

@@ -140,8 +140,8 @@ def predictive_checks(posterior: Posterior, names: Sequence[str]) -> list[Figure
     factor, unit = posterior.clock.scale(float(found.dwell.x.max()))
     dwell = _bands(found.dwell, factor, x_axis_type="log")
     set_axis_labels(dwell, f"dwell time n ({unit})", "P(dwell time ≥ n)")
-    add_legend(marginal, [("data", [marginal.renderers[1]]), ("simulated, 95 %", [marginal.renderers[0]])])
-    label = "data against the range of 95 % of the series simulated from the draws"
+    add_legend(marginal, [("data", [marginal.renderers[1]]), ("simulated, 95%", [marginal.renderers[0]])])
+    label = "data against the range of 95% of the series simulated from the draws"
     return [
         figure_item(marginal, "check-marginal", "Simulated data: distribution", label),
         figure_item(related, "check-autocorrelation", "Simulated data: autocorrelation", label),

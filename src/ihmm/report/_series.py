@@ -179,7 +179,7 @@ def _strip(x: Range1d, time: LinearAxis | None) -> figure:
     source = _empty("strip", *SIDES, "state", "colour", "percent", "first", "last")
     areas = strip.quad(*SIDES, source=source, fill_color="colour", line_color="colour", line_width=0.5)
     strip.vspan("x", source=_empty("borders-strip", "x"), line_dash="dotted", line_width=1, name="faint")
-    add_hover(strip, areas, [("state", "@state"), ("probability", "@percent{0.[0]} %"), ("steps", STEPS)])
+    add_hover(strip, areas, [("state", "@state"), ("probability", "@percent{0.[0]}%"), ("steps", STEPS)])
     return strip
 
 

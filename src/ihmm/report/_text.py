@@ -29,7 +29,7 @@ def columns(posterior: Posterior, names: Sequence[str] | None) -> list[str]:
 
 
 def headline(posterior: Posterior) -> str:
-    """'2 levels; the lower one has two kinetic states with dwell times 2400 and 3 steps. 95 % of the draws have 2 …'"""
+    """'2 levels; the lower one has two kinetic states with dwell times 2400 and 3 steps. 95% of the draws have 2 …'"""
     levels = posterior.levels()
     return f"{levels.headline} {levels.certainty}"
 

@@ -77,7 +77,7 @@ def absorb_brief(
 ) -> tuple[IntArray, BoolArray]:
     """Put brief levels with the level that surrounds them most often; also which states are brief.
 
-    A level is brief if it has less than 1 % of the steps, and either fewer than 20 or usually for one or two at a time:
+    A level is brief if it has less than 1% of the steps, and either fewer than 20 or usually for one or two at a time:
     outliers and blurred steps, not a level. A single visit of 8 steps is one, though, such as a deleted part of a
     genome. Brief is also one that is visited for a single step, or hardly longer than the `minimum`, on the way from
     one level to another between which it lies, given the `center` of the states: a blurred change. Levels are

@@ -157,9 +157,9 @@ class Levels:
 
     @property
     def certainty(self) -> str:
-        """'93 % of the draws have 3 levels, 7 % have 4.'"""
+        """'93% of the draws have 3 levels, 7% have 4.'"""
         commonest = sorted(self.n_levels_probabilities.items(), key=lambda item: -item[1])[:4]
-        (n, share), *others = [(n, f"{100 * share:.0f} %") for n, share in commonest if share >= 0.01]
+        (n, share), *others = [(n, f"{100 * share:.0f}%") for n, share in commonest if share >= 0.01]
         text = f"{share} of the draws have {n} level{'s' * (n > 1)}"
         return ", ".join([text, *(f"{share} have {n}" for n, share in others)]) + "."
 

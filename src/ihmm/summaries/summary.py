@@ -132,7 +132,7 @@ class Summary:
         return {f"dwell {name}": values for name, values in self.dwell_law.items()} if len(self.dwell_law) > 1 else {}
 
     def table(self) -> "pandas.DataFrame":
-        """One row per state: share, support, and medians with 95 % intervals of dwell time, its law, and parameters."""
+        """One row per state: share, support, and medians with 95% intervals of dwell time, its law, and parameters."""
         import pandas
 
         columns: dict[str, Any] = {"name": self.labels} if self.names else {}
@@ -158,7 +158,7 @@ class Summary:
         return np.asarray(self.exits / self.clock.duration(1.0))
 
     def rate_table(self) -> "pandas.DataFrame":
-        """One row for each transition: median rate per second, or per step, with its 95 % interval, fastest first."""
+        """One row for each transition: median rate per second, or per step, with its 95% interval, fastest first."""
         import pandas
 
         rates = self.rates
@@ -174,8 +174,8 @@ class Summary:
     @property
     def _heading(self) -> str:
         low, high = np.quantile(self.sizes, QUANTILES[1:], method="inverted_cdf")
-        share = f"at least 95 % of the draws have {low}" if low == high else f"95 % of the draws have {low} to {high}"
-        return f"{self.n_states} state{'s' * (self.n_states > 1)}; {share}. Medians and 95 % intervals:"
+        share = f"at least 95% of the draws have {low}" if low == high else f"95% of the draws have {low} to {high}"
+        return f"{self.n_states} state{'s' * (self.n_states > 1)}; {share}. Medians and 95% intervals:"
 
     def _rows(self) -> tuple[list[list[str]], str]:
         """Header and cells of the table that is printed, and in words the parameters that all states share."""
