@@ -272,3 +272,51 @@ def test_a_staircase_has_more_levels_than_a_search_starts_from():
     found = look_at(8.0 * step + rng.normal(0, 2.0, 2000))
     assert found.n_states == 21
     np.testing.assert_array_equal(np.diff(found.states) != 0, np.diff(step) != 0)
+
+
+def factors(seed, medians, spread, memory=0.0, length=1500):
+    """Values whose noise is a factor with a memory, at levels that last for 50 steps."""
+    rng = np.random.default_rng(seed)
+    states = rng.integers(len(medians), size=length // 50).repeat(50)
+    noise = np.zeros(length)
+    for t in range(1, length):
+        noise[t] = memory * noise[t - 1] + np.sqrt(1 - memory**2) * rng.normal(0, spread)
+    return states, np.asarray(medians)[states] * np.exp(noise)
+
+
+@pytest.mark.parametrize(
+    ("medians", "spread", "memory"), [((3.0, 9.0), 0.3, 0.8), ((5.0, 60.0, 600.0), 0.6, 0.0)], ids=["wind", "steps"]
+)
+def test_noise_that_is_a_factor_is_modelled_on_the_scale_of_logarithms(medians, spread, memory):
+    states, y = factors(1, medians, spread, memory)
+    choice = choose_model(y[:, None], np.array([len(y)]))
+    assert isinstance(choice.model.emission, ihmm.LogScale)
+    assert choice.model.emission.order == (1 if memory else 0)
+    assert "a factor rather than a sum" in choice.reasons[0]
+    found = [np.median(y[choice.init == k]) for k in range(choice.init.max() + 1)]
+    np.testing.assert_allclose(np.sort(found), np.unique(np.asarray(medians)[states]), rtol=0.3)
+
+
+@pytest.mark.parametrize("shift", [0.0, -5.0], ids=["positive", "of both signs"])
+def test_noise_that_is_a_sum_is_not_modelled_on_the_scale_of_logarithms(shift):
+    states, _ = factors(1, (2.0, 9.0), 0.0)
+    y = np.array([2.0, 9.0])[states] + np.random.default_rng(1).normal(0, 0.5, len(states)) + shift
+    choice = choose_model(y[:, None], np.array([len(y)]))
+    assert isinstance(choice.model.emission, ihmm.NoisyLevels)
+
+
+def test_a_resolution_that_is_given_is_one_of_the_values_themselves():
+    _, y = factors(1, (3.0, 9.0), 0.3)
+    choice = choose_model(y[:, None], np.array([len(y)]), ModelOptions(resolution=2.0))
+    assert not isinstance(choice.model.emission, ihmm.LogScale)
+    assert choice.resolution == 2.0
+
+
+def test_values_of_a_coarse_grid_have_the_noise_of_rounding():
+    """Prices, for example: states of a single value each would have no noise at all, and an infinite likelihood."""
+    y = 0.05 * np.repeat(np.random.default_rng(1).integers(4, 10, 40), 8)
+    series = Series((y - y.mean())[:, None], np.array([0, len(y)]))
+    assert series.least_scale == pytest.approx(0.05 / np.sqrt(12))
+    fit = improve(series, start(series, Structure(dwell=1), np.unique(y, return_inverse=True)[1], 6), 10)
+    assert np.isfinite(fit.log_likelihood)
+    assert np.isfinite(look_at(y).resolution).all()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ihmm.emissions import DPMixture as DPMixture
     from ihmm.emissions import Emission as Emission
     from ihmm.emissions import Independent as Independent
+    from ihmm.emissions import LogScale as LogScale
     from ihmm.emissions import Multinomial as Multinomial
     from ihmm.emissions import MultivariateNormal as MultivariateNormal
     from ihmm.emissions import NegativeBinomial as NegativeBinomial
@@ -76,6 +77,7 @@ _HOME = {
     "Independent": "ihmm.emissions",
     "InfiniteHMM": "ihmm.estimator",
     "Model": "ihmm.model",
+    "LogScale": "ihmm.emissions",
     "Multinomial": "ihmm.emissions",
     "MultivariateNormal": "ihmm.emissions",
     "NegativeBinomial": "ihmm.emissions",

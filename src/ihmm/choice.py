@@ -11,11 +11,11 @@ from ihmm._threads import processors
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.durations import Duration, Geometric
 from ihmm.durations import choose as choose_duration
-from ihmm.emissions import Emission, NegativeBinomial
+from ihmm.emissions import Emission, LogScale, NegativeBinomial
 from ihmm.emissions.choose import categorical, choose, guess, level_prior, reason
 from ihmm.emissions.noisy_levels import NoisyLevels
 from ihmm.model import Model, Prior, model_for
-from ihmm.pilot import MAX_ORDER, Pilot, are_measurements, fit_counts, pilot
+from ihmm.pilot import MAX_ORDER, Pilot, are_measurements, fit_counts, pilot, pilot_of_logarithms
 from ihmm.priors import FinitePrior, GammaPrior, HDPPrior
 from ihmm.running.compiling import OF_PILOT, Rehearsal, second_compiler
 from ihmm.running.progress import compilation_bar
@@ -160,6 +160,14 @@ def _choose(
         reasons = () if family is None else (reason(values, family),)
         return Choice(given.model(values), resolution=given.resolution, reasons=reasons)
     found = _pilot_fit(values, offsets, given.sampler or ParticleGibbs(), cores, progress)
+    logs = pilot_of_logarithms(values, offsets, found) if given.resolution is None else None
+    if logs is not None:
+        choice = _of_pilot(np.log(values), lengths, logs, given)
+        return replace(choice, model=replace(choice.model, emission=LogScale(choice.model.emission)))
+    return _of_pilot(values, lengths, found, given)
+
+
+def _of_pilot(values: Array, lengths: IntArray, found: Pilot, given: ModelOptions) -> Choice:
     if found.family == "autoregressive":
         model = replace(given, emission="autoregressive", order=found.order).model(values)
         return Choice(model, resolution=given.resolution, reasons=found.reasons)

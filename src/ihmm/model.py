@@ -17,6 +17,7 @@ from ihmm.emissions._parameters import size
 from ihmm.emissions._protocol import REQUIRED, Emission, has_past, log_density_at, log_marginal, memory, provides
 from ihmm.emissions._validation import checked_density, checked_marginal
 from ihmm.emissions.choose import choose
+from ihmm.emissions.log_scale import LogScale
 from ihmm.kernels.memory import AfterChange
 from ihmm.priors import BetaPrior, FinitePrior, GammaPrior, HDPPrior
 from ihmm.series.clock import Clock
@@ -25,7 +26,7 @@ from ihmm.trajectory import Trajectory, by_piece
 
 Prior = HDPPrior | FinitePrior
 NOTHING = np.empty((0, 0))
-NO_MEMORY = AfterChange(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, np.inf)
+NO_MEMORY = AfterChange(NOTHING, np.empty(0), NOTHING, NOTHING, NOTHING, NOTHING, np.inf)
 
 
 class Hyper(NamedTuple):
@@ -238,11 +239,12 @@ class Model:
             return NO_MEMORY
         after = self.emission.after_change(data.observations[steps], phi)
         assert after is not None  # an emission with memory has it
-        value, *arrays, dof = after
+        value, offset, *arrays, dof = after
         if data.uninformative is not None:
             value = np.where(data.uninformative[steps, None], np.nan, value)
+            offset = np.where(data.uninformative[steps], 0.0, offset)
         mean, level, factor, scale = map(np.ascontiguousarray, arrays)
-        return AfterChange(np.ascontiguousarray(value), mean, level, factor, scale, float(dof))
+        return AfterChange(np.ascontiguousarray(value), offset, mean, level, factor, scale, float(dof))
 
     def log_likelihood(self, data: Data, states: IntArray, phi: Phi) -> float:
         """log p(y | s, φ)."""
@@ -308,6 +310,15 @@ class Model:
             phi,
         )
         return phi, out
+
+
+def on_additive_scale(model: Model, data: Data) -> tuple[Model, Data]:
+    """The model and data on the scale on which noise is added to levels: the logarithms, if these are modelled."""
+    if not isinstance(model.emission, LogScale):
+        return model, data
+    model = replace(model, emission=model.emission.emission)
+    logs = model.arrange(np.log(data.y), data.offsets, data.missing)
+    return model, logs._replace(columns=data.columns, clock=data.clock)
 
 
 def model_for(

@@ -368,8 +368,8 @@ def lane_cases(rng, starts):
     )  # fmt: skip
     level, scale = rng.normal(size=(4, 1, 3)), rng.random((4, 1, 3)) + 0.5
     memory = side_by_side.LaneMemory(
-        np.array([[0, 1, 1], [1, 1, 3]]), np.array([4, 3, 4]), rng.normal(size=(20, 1, 3)), 0.4 * level, level,
-        rng.random((1, 1, 3)), scale, np.full(3, -0.9), np.full(3, np.inf),
+        np.array([[0, 1, 1], [1, 1, 3]]), np.array([4, 3, 4]), rng.normal(size=(20, 1, 3)), rng.normal(size=20),
+        0.4 * level, level, rng.random((1, 1, 3)), scale, np.full(3, -0.9), np.full(3, np.inf),
     )  # fmt: skip
     log_density = np.empty((20, 6, 3))
     side_by_side.transpose(rng.normal(size=(18, 20)), log_density.reshape(20, 18))

@@ -5,6 +5,7 @@ is right. A finding must be significant and large: on long series, every real re
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -14,7 +15,8 @@ from ihmm.data import Data
 from ihmm.diagnostics.check import Criticism
 from ihmm.diagnostics.doubts import check_overlap, check_rival
 from ihmm.diagnostics.residuals import residuals
-from ihmm.model import Draw, Model
+from ihmm.emissions import LogScale
+from ihmm.model import Draw, Model, on_additive_scale
 from ihmm.priors import FinitePrior
 from ihmm.summaries.levels import Levels
 from ihmm.summaries.summary import dwell_times
@@ -51,6 +53,8 @@ def criticise(
 
     `label_of` are, for each draw, the states of the summary that its states match.
     """
+    if isinstance(model.emission, LogScale):
+        return _of_logarithms(*on_additive_scale(model, data), draws, levels, label_of)
     scores = [residuals(np.random.default_rng(i), model, data, draw) for i, draw in enumerate(draws)]
     found: list[Criticism] = []
     correlation = check_correlation(model, scores, [draw.states for draw in draws], data.offsets)
@@ -76,6 +80,21 @@ def criticise(
         # Their number is given, so that nothing can create too many: no change of the model is advised.
         return [Criticism(criticism.text.partition(":")[0].rstrip(".") + ".", False) for criticism in found]
     return found
+
+
+def _of_logarithms(
+    model: Model, data: Data, draws: Sequence[Draw], levels: Levels, label_of: Sequence[IntArray]
+) -> list[Criticism]:
+    """The same for the logarithms: a setting that answers a finding applies to these."""
+    if levels.centers is not None:
+        levels = replace(levels, centers=np.log(levels.centers))
+    found = criticise(model, data, draws, levels, label_of)
+    return [
+        each._replace(text=f"Of the logarithms: {each.text[0].lower()}{each.text[1:]}", setting="")
+        if each.setting.startswith("emission=")
+        else each
+        for each in found
+    ]
 
 
 def is_number_given(model: Model, levels: Levels) -> bool:

@@ -8,6 +8,7 @@ from ihmm.emissions.bernoulli import Bernoulli
 from ihmm.emissions.categorical import Categorical
 from ihmm.emissions.dp_mixture import DPMixture
 from ihmm.emissions.independent import Independent
+from ihmm.emissions.log_scale import LogScale
 from ihmm.emissions.multinomial import Multinomial
 from ihmm.emissions.multivariate_normal import MultivariateNormal
 from ihmm.emissions.negative_binomial import NegativeBinomial
@@ -29,6 +30,7 @@ __all__ = [
     "DPMixture",
     "Emission",
     "Independent",
+    "LogScale",
     "Multinomial",
     "MultivariateNormal",
     "NegativeBinomial",

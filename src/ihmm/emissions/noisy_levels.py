@@ -164,6 +164,7 @@ class NoisyLevels(Emission):
         shared = coefficients[0]
         return AfterChange(
             np.ascontiguousarray(np.einsum("nld,dl->nd", self._lags(y), np.insert(-shared, 0, 1.0, axis=1))),
+            np.zeros(len(y)),
             mean * (1 - shared.sum(axis=1)),
             mean,
             np.ascontiguousarray(np.cumsum(shared[:, ::-1], axis=1)[:, ::-1].T),

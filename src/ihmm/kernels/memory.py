@@ -22,6 +22,7 @@ class AfterChange(NamedTuple):
     """What the densities of steps at ages up to p need to know."""
 
     value: np.ndarray  # (T, D): z_t; NaN where it is not known
+    offset: np.ndarray  # (T,): added to the log density, for values that are functions of what was observed
     mean: np.ndarray  # (K, D): (1 − A) μ_k
     level: np.ndarray  # (K, D): μ_k
     factor: np.ndarray  # (p, D): B_a in row a − 1
@@ -32,8 +33,8 @@ class AfterChange(NamedTuple):
 @in_place
 def log_density_after_change(after, t, age, k, j):
     """log f of step t in state k at the given age, 1 to p, entered from state j."""
-    value, mean, level, factor, scale, dof = after
-    total = 0.0
+    value, offset, mean, level, factor, scale, dof = after
+    total = offset[t]
     for d in range(value.shape[1]):
         if math.isnan(value[t, d]):
             continue

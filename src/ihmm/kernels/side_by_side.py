@@ -39,6 +39,7 @@ class LaneMemory(NamedTuple):
     node: np.ndarray  # (n, 3): state, age, previous state
     n_known: np.ndarray  # (lane,): states with parameters
     value: np.ndarray  # (T, D, lane)
+    offset: np.ndarray  # (T,), the same for all lanes
     mean: np.ndarray  # (K, D, lane)
     level: np.ndarray  # (K, D, lane)
     factor: np.ndarray  # (p, D, lane)
@@ -64,7 +65,7 @@ def remember_lanes(memory, begin, n_states, log_density):
 
     Their columns follow those of the states. Where there are no parameters of a state, its density is the settled one.
     """
-    node, n_known, value, mean, level, factor, scale, constant, dof = memory
+    node, n_known, value, offset, mean, level, factor, scale, constant, dof = memory
     n_steps, n_lanes = len(log_density), len(dof)
     gaussian = math.isinf(dof[0])
     sharp, center, peak = np.empty(n_lanes), np.empty(n_lanes), np.empty(n_lanes)
@@ -72,7 +73,7 @@ def remember_lanes(memory, begin, n_states, log_density):
         k, age, j = node[i]
         for t in range(n_steps):
             for d in range(n_lanes):
-                log_density[t, n_states + i, d] = 0.0
+                log_density[t, n_states + i, d] = offset[begin + t]
         for column in range(value.shape[1]):
             for d in range(n_lanes):
                 sharp[d] = 1.0 / scale[k, column, d]

@@ -15,6 +15,7 @@ SEARCHED = 5000  # steps of the part in which structures are compared
 PIECES = 5  # that this part consists of, if it is cut out of a long sequence
 MAX_BROKEN = 0.2  # share of the values that may lack some of their past before the memory of the noise is not asked for
 CHUNK = 20_000  # steps decoded at a time
+LEAST_SCALE = 1e-6  # of the noise, in units of the spread of the series
 EXIT, SOON = 0.05, 0.5  # probability of leaving a state at the start of a fit; if it may last a single step
 
 
@@ -48,6 +49,16 @@ class Series:
             if np.sum(self._after_gaps(order) & known) <= MAX_BROKEN * known.sum():
                 return order
         return 0
+
+    @cached_property
+    def least_scale(self) -> FloatArray:
+        """(D,): standard deviation that rounding alone gives the noise, if most values occur more than once."""
+        out = np.full(self.y.shape[1], LEAST_SCALE)
+        for d, column in enumerate(self.y.T):
+            values = np.unique(column[~np.isnan(column)])
+            if 1 < len(values) < len(column) / 2:
+                out[d] = max(np.diff(values).min() / np.sqrt(12), LEAST_SCALE)  # of a uniform distribution
+        return out
 
     @cached_property
     def _broken(self) -> BoolArray:
@@ -156,7 +167,7 @@ def start(series: Series, structure: Structure, path: IntArray, n_states: int) -
     """Parameters from a path."""
     level = np.array([np.nanmean(series.y[path == k], axis=0) for k in range(n_states)])
     within = series.y - level[path]
-    scale = np.sqrt(np.nanmean(within**2, axis=0)) + 1e-6
+    scale = np.maximum(np.sqrt(np.nanmean(within**2, axis=0)), series.least_scale)
     coefficients = np.zeros((structure.order, series.y.shape[1]))
     return Fit(
         structure,
@@ -225,7 +236,7 @@ def _maximise(series: Series, fit: Fit, weight: FloatArray, moves: FloatArray) -
     return replace(
         fit,
         level=level,
-        scale=scale,
+        scale=np.maximum(scale, series.least_scale),
         coefficients=coefficients,
         dof=float(dof),
         initial=initial,

@@ -84,6 +84,9 @@ class Pilot:
         Whether the number of levels is taken as given, not inferred: a single one with a trend, or unmistakable ones.
     correlated
         Whether the noise of the columns is correlated.
+    criterion
+        Penalised log likelihood of the values, in units of the data, that structures are compared by; −∞ if nothing was
+        compared.
     reasons
         Sentences.
     """
@@ -102,6 +105,7 @@ class Pilot:
     baseline: FloatArray | None
     number_given: bool
     correlated: bool
+    criterion: float
     reasons: tuple[str, ...]
 
     @property
@@ -136,14 +140,15 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     series = Series((values - centre) / unit, np.asarray(offsets, np.int64))
     gain = _across(part_of(series))
     if gain > ACROSS:
-        return _autoregressive(series, unit, 1, columns_predict(gain))
+        return _autoregressive(series, unit, 1, -np.inf, columns_predict(gain))
     found = _find_levels(series, rng)
     dynamics = _dynamics(found.part, rng)
     gain = (dynamics.criterion - found.criterion) / found.part.y.size
     switches = _are_better(dynamics, gain, found)
     plain = plateaus(found.part, rng) if switches or _is_smooth(found.fit) else None
     if switches and plain is None:
-        return _autoregressive(series, unit, dynamics.order, dynamics_switch(dynamics, gain))
+        value = _in_units(found, unit, dynamics.criterion)
+        return _autoregressive(series, unit, dynamics.order, value, dynamics_switch(dynamics, gain))
     fit, number_given, reasons = _decide(found, plain)
     path = most_probable_path(found.whole, fit)
     used, path = np.unique(path, return_inverse=True)
@@ -172,8 +177,16 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         None if baseline is None else unit * baseline,
         number_given,
         found.matrix is not None,
+        _in_units(found, unit, found.criterion),
         tuple(reasons),
     )
+
+
+def _in_units(found: Found, unit: FloatArray, criterion: float) -> float:
+    """A criterion of the standardised, perhaps transformed series as one of the data."""
+    known = ~np.isnan(found.part.unpredicted(np.empty((0, len(unit))))).any(axis=1)
+    volume = 0.0 if found.matrix is None else log_volume(found.part, found.matrix)
+    return float(criterion + volume - known.sum() * np.log(unit).sum())
 
 
 def _separation(path: IntArray) -> float:
@@ -353,7 +366,7 @@ def _dynamics(series: Series, rng: np.random.Generator) -> Dynamics:
     return max(found, key=lambda one: one.criterion, default=nothing)
 
 
-def _autoregressive(series: Series, unit: FloatArray, order: int, reason: str) -> Pilot:
+def _autoregressive(series: Series, unit: FloatArray, order: int, criterion: float, reason: str) -> Pilot:
     nothing = np.zeros((1, series.y.shape[1]))
     path = np.zeros(len(series.y), np.int64)
     return Pilot(
@@ -371,5 +384,6 @@ def _autoregressive(series: Series, unit: FloatArray, order: int, reason: str) -
         None,
         False,
         False,
+        criterion,
         (reason,),
     )

@@ -27,6 +27,13 @@ CORRELATED = "The noise of the columns is correlated, and the model allows for i
 NUMBER_GIVEN = "The number of levels, {}, is that of the pilot fit."
 
 
+def logarithms(gain: float) -> str:
+    return (
+        "The noise is a factor rather than a sum: the logarithms of the values are modelled, which explains them "
+        f"better by {gain:.2f} nats per value. What follows is about the logarithms."
+    )
+
+
 def columns_predict(gain: float) -> str:
     return (
         f"The columns predict each other's next values, by {gain:.2f} nats per value more than each its own: what the "

@@ -237,6 +237,6 @@ def remember(model: Model, data: Data, hmms: Sequence[FiniteHMM], n_states: int,
 
     dof = np.array([after.dof for after in each])
     return LaneMemory(
-        np.ascontiguousarray(node), n_known, by_lane("value"), by_state("mean"), by_state("level"), by_lane("factor"),
-        by_state("scale"), log_peak(dof), dof,
+        np.ascontiguousarray(node), n_known, by_lane("value"), each[0].offset, by_state("mean"),
+        by_state("level"), by_lane("factor"), by_state("scale"), log_peak(dof), dof,
     )  # fmt: skip

@@ -1,20 +1,20 @@
 """Simulations from single draws: forecasts, replications of the data, and missing values."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ihmm._threads import in_threads
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.data import Data
-from ihmm.emissions import DPMixture, NoisyLevels
+from ihmm.emissions import DPMixture, LogScale, NoisyLevels
 from ihmm.emissions._angles import circular_mean, unwrap
 from ihmm.emissions._parameters import join
 from ihmm.emissions._protocol import Emission, complete, has_past, provides, sample_new
 from ihmm.kernels.forward_backward import walk
 from ihmm.kernels.segment_chain import walk_segments
-from ihmm.model import Draw, Model
+from ihmm.model import Draw, Model, on_additive_scale
 from ihmm.predictions.predict import (
     UNSEEN,
     FiniteHMM,
@@ -220,6 +220,9 @@ class Imputed(Samples):
 
 def impute(model: Model, data: Data, items: Iterable[LabelledDraw]) -> Imputed:
     """Sample the missing values given the states and parameters of each draw."""
+    if isinstance(model.emission, LogScale):
+        logs = impute(*on_additive_scale(model, data), items)
+        return replace(logs, y=np.exp(logs.y))
     missing = np.zeros(len(data.y), bool) if data.missing is None else data.missing
     partly = np.asarray(np.isnan(data.y.reshape(len(data.y), -1)).any(axis=1)) & ~missing
     steps = np.flatnonzero(missing | partly)

@@ -50,7 +50,7 @@ def levels(posterior: Posterior) -> LevelTable:
     """Share, mean and dwell time of each level, and its kinetic states."""
     found = posterior.levels()
     clock, (factor, unit) = posterior.clock, posterior.clock.scale(float(np.median(found.dwell)))
-    mean_of = ["mean"] if found.centers is not None else []
+    mean_of = [found.center_name] if found.centers is not None else []
     header = ["share", "support", *mean_of, f"dwell ({unit})", "kinetic states"]
     rows = []
     for j in range(found.n_levels):

@@ -85,7 +85,7 @@ def check_durations(omega: Omega | None, n_states: int, like: Omega | None) -> N
 
 def is_own(emission: Emission) -> bool:
     """Whether an emission, with its parts, is one of ihmm, whose arrays are known and may be read by compiled code."""
-    parts = (*getattr(emission, "parts", ()), getattr(emission, "component", None))
+    parts = (*getattr(emission, "parts", ()), getattr(emission, "component", None), getattr(emission, "emission", None))
     return all(type(part).__module__.startswith("ihmm.") for part in (emission, *parts) if part is not None)
 
 

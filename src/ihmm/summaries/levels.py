@@ -68,9 +68,10 @@ class Levels:
     brief
         States with too few steps to count as a level of their own; they are on the level that surrounds them.
     centers
-        (n_levels,): mean of each level, None if it has no single one.
+        (n_levels,): mean of each level, or its median in a model of logarithms; None if it has no single one.
     resolution
-        Differences in the mean below this, or these in every column, were ignored; None if none were.
+        Differences in the mean below this, or these in every column, were ignored; None if none were. In a model of
+        logarithms: differences in their mean.
     by_draw
         Levels of each draw that was examined.
     """
@@ -105,6 +106,15 @@ class Levels:
         own = [[names[k] for k in self.states_of(j).tolist() if k in names] for j in range(self.n_levels)]
         return [" / ".join(found) if found else str(j) for j, found in enumerate(own)]
 
+    @property
+    def center_name(self) -> str:
+        """What the `centers` are: "median" if the model is one of logarithms."""
+        return "median" if self._of_logarithms else "mean"
+
+    @property
+    def _of_logarithms(self) -> bool:
+        return "median" in self.summary.parameters
+
     def states_of(self, level: int) -> IntArray:
         """The kinetic states of a level, longest dwell time first, without brief ones."""
         states = np.setdiff1d(np.flatnonzero(self.level_of_state == level), self.brief)
@@ -118,7 +128,7 @@ class Levels:
         dwell = [[f"{clock.duration(self.state_dwell[k]):.3g}" for k in states] for states in kinetic]
         columns: dict[str, Any] = {"share": self.shares, "support": self.support}
         if self.centers is not None:
-            columns["mean"] = self.centers
+            columns[self.center_name] = self.centers
         columns |= {
             "dwell": self.dwell,
             **({"dwell_s": clock.duration(self.dwell)} if clock.is_known else {}),
@@ -167,7 +177,7 @@ class Levels:
         """Header and cells of the table that is printed."""
         clock = self.summary.clock
         scale = clock.scale(float(np.median(self.dwell)))
-        mean_of = ["mean"] if self.centers is not None else []
+        mean_of = [self.center_name] if self.centers is not None else []
         rows = [["level", "share", *mean_of, f"dwell ({scale.unit})", "kinetic states"]]
         for level in range(self.n_levels):
             mean = [three_digits(self.centers[level])] if self.centers is not None else []
@@ -178,7 +188,10 @@ class Levels:
         return rows
 
     def _notes(self) -> Iterator[str]:
-        if self.resolution is not None:
+        if self.resolution is not None and self._of_logarithms:
+            least = ", ".join(f"{np.exp(value):.3g}" for value in np.atleast_1d(self.resolution))
+            yield f"Medians that differ by a factor of less than {least} are one level."
+        elif self.resolution is not None:
             least = ", ".join(f"{value:.3g}" for value in np.atleast_1d(self.resolution))
             yield f"Means that differ by less than {least} are one level."
         if len(self.brief):

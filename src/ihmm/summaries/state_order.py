@@ -13,7 +13,7 @@ from ihmm.summaries.labels import Match
 from ihmm.summaries.summary import Summary
 
 ORDERS = ("use", "mean")
-CENTERS = ("mean", "rate", "location")  # parameters that say where a state lies
+CENTERS = ("mean", "rate", "location", "median")  # parameters that say where a state lies
 
 
 def reorder(summary: Summary, order_by: str) -> Summary:

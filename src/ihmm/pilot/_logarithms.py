@@ -1,0 +1,41 @@
+"""Positive values whose noise is a factor rather than a sum: their logarithms have levels."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ihmm._typing import FloatArray, IntArray
+from ihmm.pilot._fit import Series, part_of
+from ihmm.pilot._pilot import Pilot, pilot
+from ihmm.pilot._reasons import logarithms
+
+SPREAD = (0.05, 0.95)  # quantiles of the values that differ by
+FACTOR = 2.0  # this factor at least: logarithms of a narrower range are nearly proportional to the values
+CLEARLY = 10.0  # nats by which the logarithms have to explain the recording better
+
+
+def pilot_of_logarithms(values: FloatArray, offsets: IntArray, plain: Pilot) -> Pilot | None:
+    """The pilot fit to the logarithms, if it explains `values`, (T, D), clearly better than a `plain` one."""
+    if plain.number_given or not np.isfinite(plain.criterion) or not _spread_by_a_factor(values):
+        return None
+    logs = np.log(values)
+    found = pilot(logs, offsets)
+    if found.baseline is not None or not np.isfinite(found.criterion):
+        return None
+    # the density of y is that of log y over y
+    part = part_of(Series(logs, np.asarray(offsets, np.int64)))
+    used = ~np.isnan(part.unpredicted(np.empty((0, logs.shape[1])))).any(axis=1)
+    criterion = found.criterion - float(part.y[used].sum())
+    gain = criterion - plain.criterion
+    if gain < CLEARLY:
+        return None
+    per_value = gain / (used.sum() * logs.shape[1])
+    return replace(found, criterion=criterion, reasons=(logarithms(per_value), *found.reasons))
+
+
+def _spread_by_a_factor(values: FloatArray) -> bool:
+    """Whether all values are positive, and those of some column spread over more than a factor of two."""
+    if not np.nanmin(values) > 0:
+        return False
+    low, high = np.nanquantile(values, SPREAD, axis=0)
+    return bool(np.any(high > FACTOR * low))
