@@ -53,8 +53,24 @@ def criticise(
 
     `label_of` are, for each draw, the states of the summary that its states match.
     """
-    if isinstance(model.emission, LogScale):
-        return _of_logarithms(*on_additive_scale(model, data), draws, levels, label_of)
+    if not isinstance(model.emission, LogScale):
+        return _criticise(model, data, draws, levels, label_of)
+    model, data = on_additive_scale(model, data)
+    if levels.centers is not None:
+        levels = replace(levels, centers=np.log(levels.centers))
+    found = _criticise(model, data, draws, levels, label_of, logs=True)
+    return [_of_logarithms(each) if each.setting.startswith("emission=") else each for each in found]
+
+
+def _of_logarithms(criticism: Criticism) -> Criticism:
+    """What is answered by a setting for the logarithms, which is none for the values."""
+    text = criticism.text[0].lower() + criticism.text[1:]
+    return criticism._replace(text=f"Of the logarithms: {text}", setting="")
+
+
+def _criticise(
+    model: Model, data: Data, draws: Sequence[Draw], levels: Levels, label_of: Sequence[IntArray], logs: bool = False
+) -> list[Criticism]:
     scores = [residuals(np.random.default_rng(i), model, data, draw) for i, draw in enumerate(draws)]
     found: list[Criticism] = []
     correlation = check_correlation(model, scores, [draw.states for draw in draws], data.offsets)
@@ -74,27 +90,12 @@ def criticise(
             [visits_of(label[draw.states], data.offsets) for draw, label in zip(draws, label_of, strict=True)]
         )
     found += check_overlap(levels)
-    found += check_rival(model, values, data.offsets, levels)
+    found += check_rival(model, values, data.offsets, levels, of_logarithms=not logs)
     found += check_cycle(level_visits, levels.n_levels)
     if is_number_given(model, levels):
         # Their number is given, so that nothing can create too many: no change of the model is advised.
         return [Criticism(criticism.text.partition(":")[0].rstrip(".") + ".", False) for criticism in found]
     return found
-
-
-def _of_logarithms(
-    model: Model, data: Data, draws: Sequence[Draw], levels: Levels, label_of: Sequence[IntArray]
-) -> list[Criticism]:
-    """The same for the logarithms: a setting that answers a finding applies to these."""
-    if levels.centers is not None:
-        levels = replace(levels, centers=np.log(levels.centers))
-    found = criticise(model, data, draws, levels, label_of)
-    return [
-        each._replace(text=f"Of the logarithms: {each.text[0].lower()}{each.text[1:]}", setting="")
-        if each.setting.startswith("emission=")
-        else each
-        for each in found
-    ]
 
 
 def is_number_given(model: Model, levels: Levels) -> bool:

@@ -25,8 +25,13 @@ def check_overlap(levels: Levels) -> Iterator[Criticism]:
         yield Criticism(f"{text} are ignored. Say which do not matter: resolution=….", False, unsettled=unsettled)
 
 
-def check_rival(model: Model, values: FloatArray, offsets: IntArray, levels: Levels) -> Iterator[Criticism]:
-    """Whether another number of levels explains the data as well: several instead of one, or fewer than were found."""
+def check_rival(
+    model: Model, values: FloatArray, offsets: IntArray, levels: Levels, *, of_logarithms: bool = True
+) -> Iterator[Criticism]:
+    """Whether another number of levels explains the data as well: several instead of one, or fewer than were found.
+
+    Fewer levels `of_logarithms` are tried, too, if all values are positive.
+    """
     family, n_levels = type(model.emission).__name__, levels.n_levels
     if isinstance(model.prior, FinitePrior):
         return
@@ -35,7 +40,7 @@ def check_rival(model: Model, values: FloatArray, offsets: IntArray, levels: Lev
         if several is not None:
             yield _doubt(int(getattr(model.emission, "order", 0)), several)
     elif family in MEASURED:
-        fewer = rival_of_levels(values, offsets, levels.segmentation)
+        fewer = rival_of_levels(values, offsets, levels.segmentation, of_logarithms)
         if fewer is not None:
             yield _doubt_of_levels(n_levels, _reading(fewer), fewer.gain, fewer.log)
     elif family in COUNTS and n_levels > 1:

@@ -70,9 +70,9 @@ def rival_of_one_level(values: FloatArray, offsets: IntArray) -> Rival | None:
     return best if best is not None and best.gain > -UNDECIDED else None
 
 
-def rival_of_levels(values: FloatArray, offsets: IntArray, path: IntArray) -> Rival | None:
-    """The best reading of `values` by a single level or by one level fewer, also of the logarithms if all are positive,
-    if it is hardly worse than that by the levels of a `path`, (T,).
+def rival_of_levels(values: FloatArray, offsets: IntArray, path: IntArray, of_logarithms: bool = True) -> Rival | None:
+    """The best reading of `values` by a single level or by one level fewer, if it is hardly worse than that by the
+    levels of a `path`, (T,). By default readings of the logarithms are tried, too, if all values are positive.
 
     In recordings that are too long for this to be compared there is none.
     """
@@ -81,7 +81,7 @@ def rival_of_levels(values: FloatArray, offsets: IntArray, path: IntArray) -> Ri
         return None
     path = np.unique(path, return_inverse=True)[1]
     found = [*_readings_by_one(series), *_readings_by_one_fewer(series, path)]
-    logs = _standardised(np.log(values), offsets) if np.nanmin(values) > 0 else None
+    logs = _standardised(np.log(values), offsets) if of_logarithms and np.nanmin(values) > 0 else None
     if logs is not None:
         jacobian = log_jacobian(values, series)
         by_logs = [*_readings_by_one(logs), *_readings_by_one_fewer(logs, path)]

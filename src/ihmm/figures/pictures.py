@@ -6,7 +6,7 @@ import numpy as np
 
 from ihmm import _checks
 from ihmm._typing import FloatArray, IntArray
-from ihmm.figures.plot_data import alphabet, colours
+from ihmm.figures.plot_data import alphabet, axis_type, colours
 from ihmm.posterior import Posterior
 from ihmm.predictions import forecasts
 from ihmm.summaries.labels import evenly_spaced
@@ -58,7 +58,17 @@ def refuse_symbols(posterior: Posterior, what: str) -> None:
 
 
 def idealised(posterior: Posterior, y: FloatArray, by: str = "level") -> tuple[FloatArray, IntArray]:
-    """(total T,): mean of the values on the level of each step, and the level."""
+    """(total T,): mean of the values on the level of each step, and the level.
+
+    If logarithms are modelled, it is the exponential of their mean.
+    """
+    if axis_type(posterior) == "log":
+        mean, path = _idealised(posterior, np.log(y), by)
+        return np.exp(mean), path
+    return _idealised(posterior, y, by)
+
+
+def _idealised(posterior: Posterior, y: FloatArray, by: str) -> tuple[FloatArray, IntArray]:
     found = groups(posterior, by)
     path = found.of_state[posterior.summary().states]
     known = np.isfinite(y)

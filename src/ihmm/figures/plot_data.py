@@ -8,7 +8,7 @@ import numpy as np
 
 from ihmm._random import FLOOR
 from ihmm._typing import Array, FloatArray, IntArray, Phi
-from ihmm.emissions import DPMixture, Emission, Normal
+from ihmm.emissions import DPMixture, Emission, LogScale, Normal
 from ihmm.emissions._parameters import fields, rebuild, take
 from ihmm.emissions._protocol import has_past, provides
 from ihmm.emissions.normal import NormalPhi
@@ -55,6 +55,11 @@ def mix(colour: str, other: str, share: float) -> str:
 def alphabet(posterior: Posterior) -> int | None:
     """Number of symbols, or None if observations are not symbols."""
     return getattr(posterior.model.emission, "n_symbols", None)
+
+
+def axis_type(posterior: Posterior) -> str:
+    """``"log"`` if the logarithms of the values are modelled, else ``"linear"``."""
+    return "log" if isinstance(posterior.model.emission, LogScale) else "linear"
 
 
 def letters(posterior: Posterior) -> list[str]:
@@ -163,9 +168,13 @@ def _normal_phi(column: int, phi: Phi) -> NormalPhi:
 
 
 class Densities(NamedTuple):
-    """Density of each state weighted by its share of the time steps, and histogram bins for the data."""
+    """Density of each state weighted by its share of the time steps, and a histogram of the data.
+
+    On a logarithmic axis they are densities of the natural logarithm.
+    """
 
     edges: FloatArray  # (bins + 1,)
+    heights: FloatArray  # (bins,)
     grid: Array  # (points,)
     curves: FloatArray  # (draws, points, states)
     whole: bool  # a probability mass function on whole numbers
@@ -173,6 +182,11 @@ class Densities(NamedTuple):
 
 def densities(posterior: Posterior, observed: Array, density: Density) -> Densities:
     """Densities on a grid over the range of the observed values."""
+    if axis_type(posterior) == "log":
+        heights, ends = np.histogram(np.log(observed), _n_bins(observed), density=True)
+        grid = np.exp(np.linspace(ends[0], ends[-1], 400))
+        # the density of log y is y times that of y
+        return Densities(np.exp(ends), heights, grid, by_state(posterior, grid, density) * grid[:, None], False)
     whole = _are_counts(posterior, observed)
     if whole:
         low, high = int(observed.min()), int(observed.max())
@@ -180,9 +194,14 @@ def densities(posterior: Posterior, observed: Array, density: Density) -> Densit
         grid = np.arange(low, high + 1).astype(observed.dtype)
         edges: FloatArray = np.arange(low, high + 1 + width, width) - 0.5
     else:
-        edges = np.histogram_bin_edges(observed, int(np.clip(2 * np.sqrt(len(observed)), 10, 100)))
+        edges = np.histogram_bin_edges(observed, _n_bins(observed))
         grid = np.linspace(edges[0], edges[-1], 400)
-    return Densities(edges, grid, by_state(posterior, grid, density), whole)
+    heights = np.histogram(observed, edges, density=True)[0]
+    return Densities(edges, heights, grid, by_state(posterior, grid, density), whole)
+
+
+def _n_bins(observed: Array) -> int:
+    return int(np.clip(2 * np.sqrt(len(observed)), 10, 100))
 
 
 def by_state(posterior: Posterior, y: Array, density: Density) -> FloatArray:

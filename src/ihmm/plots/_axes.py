@@ -12,7 +12,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from ihmm._typing import Array
 
@@ -101,6 +101,15 @@ def add_legend(
 def add_colour_bar(ax: Axes, image: Any, label: str) -> None:
     bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.05, 1)), label=label)
     bar.outline.set_visible(False)
+
+
+def set_logarithmic(ax: Axes, which: str) -> None:
+    """A logarithmic axis, ``"x"`` or ``"y"``, with ticks such as 2, 5 and 10."""
+    ax.set(**{f"{which}scale": "log"})
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def text_colour() -> str:

@@ -10,6 +10,7 @@ from ihmm.figures.plot_data import (
     PALE,
     WRITTEN,
     Density,
+    axis_type,
     by_state,
     colours,
     column_names,
@@ -17,7 +18,7 @@ from ihmm.figures.plot_data import (
     letters,
     observations,
 )
-from ihmm.plots._axes import add_legend, integer_ticks, make_axes, text_colour
+from ihmm.plots._axes import add_legend, integer_ticks, make_axes, set_logarithmic, text_colour
 from ihmm.posterior import Posterior
 
 
@@ -63,10 +64,13 @@ def _draw_bars(ax: Axes, posterior: Posterior, observed: Array, density: Density
 
 
 def _draw_curves(ax: Axes, posterior: Posterior, observed: Array, density: Density) -> None:
-    edges, grid, curves, whole = densities(posterior, observed, density)
+    edges, heights, grid, curves, whole = densities(posterior, observed, density)
     draw_style, step = ("steps-mid", "mid") if whole else ("default", None)
     ax.set_ylabel("probability" if whole else "density")
-    ax.hist(observed, list(edges), density=True, color=PALE)
+    if axis_type(posterior) == "log":
+        set_logarithmic(ax, "x")
+        ax.set_ylabel("density of the logarithm")
+    ax.bar(edges[:-1], heights, np.diff(edges), align="edge", color=PALE)
     total = curves.sum(axis=2)
     low, high = np.quantile(total, (0.025, 0.975), axis=0)
     ax.fill_between(grid, low, high, step=step, color=text_colour(), alpha=0.2, linewidth=0)  # type: ignore[arg-type]

@@ -7,8 +7,8 @@ from matplotlib.path import Path
 
 from ihmm.figures import graph
 from ihmm.figures import pictures as _pictures
-from ihmm.figures.plot_data import GREY, colours, column_names
-from ihmm.plots._axes import HEAT, WIDTH, add_legend, make_axes, text_colour
+from ihmm.figures.plot_data import GREY, axis_type, colours, column_names
+from ihmm.plots._axes import HEAT, WIDTH, add_legend, make_axes, set_logarithmic, text_colour
 from ihmm.plots._series import step_range
 from ihmm.plots._time import time_scale
 from ihmm.posterior import Posterior
@@ -47,6 +47,8 @@ def idealised(
     ax.hlines(shown[edges[:-1]], ends[:-1], ends[1:], colors=colour, linewidth=2.2, zorder=3)
     scale.label_axis(ax, "" if len(posterior.lengths) == 1 else f", recording {sequence}")
     ax.set(xlim=(ends[0], ends[-1]), ylabel=_value(posterior, column))
+    if axis_type(posterior) == "log":
+        set_logarithmic(ax, "y")
     add_legend(ax, found.names, found.colours, title=by)
     return ax
 

@@ -10,8 +10,8 @@ from matplotlib.patches import Patch
 from ihmm import _checks
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.figures.pictures import groups
-from ihmm.figures.plot_data import COLUMNS, GREY, LANE, PALE, WRITTEN, column_names, letters
-from ihmm.plots._axes import integer_ticks, make_axes, split_rows
+from ihmm.figures.plot_data import COLUMNS, GREY, LANE, PALE, WRITTEN, axis_type, column_names, letters
+from ihmm.plots._axes import integer_ticks, make_axes, set_logarithmic, split_rows
 from ihmm.plots._time import TimeScale, step_scale, time_scale
 from ihmm.posterior import Posterior
 
@@ -57,6 +57,8 @@ def series(
     for c, panel in enumerate(panels):
         _draw_values(panel, shown, shown.values[:, c])
         panel.set_ylabel(columns[c])
+        if axis_type(posterior) == "log":
+            set_logarithmic(panel, "y")
         panel.tick_params(labelbottom=False)
     if n_columns > n_panels:
         panels[-1].set_ylabel(f"{columns[n_panels - 1]}\n({n_panels} of {n_columns})")

@@ -16,6 +16,7 @@ from ihmm.figures.plot_data import (
     WRITTEN,
     Density,
     at_least,
+    axis_type,
     by_state,
     colours,
     densities,
@@ -110,7 +111,8 @@ def _emissions(posterior: Posterior, names: Sequence[str]) -> list[FigureItem]:
             continue
         observed, density, n_symbols = observations(posterior, c)
         plot = _bars(posterior, observed, density, n_symbols) if n_symbols else _curves(posterior, observed, density)
-        set_axis_labels(plot, name, "probability" if observed.dtype.kind in "iu" else "density")
+        of = " of the log" if axis_type(posterior) == "log" else ""
+        set_axis_labels(plot, name, "probability" if observed.dtype.kind in "iu" else f"density{of}")
         heading = "Observations by state" if len(names) == 1 else f"Observations by state: {name}"
         label = f"histogram of {name} with the density of each state"
         figures.append(figure_item(plot, f"emissions-{c}", heading, label))
@@ -118,13 +120,13 @@ def _emissions(posterior: Posterior, names: Sequence[str]) -> list[FigureItem]:
 
 
 def _curves(posterior: Posterior, observed: Array, density: Density) -> figure:
-    edges, grid, curves, whole = densities(posterior, observed, density)
-    heights, _ = np.histogram(observed, edges, density=True)
+    edges, heights, grid, curves, whole = densities(posterior, observed, density)
     total = curves.sum(axis=2)
     low, high = np.quantile(total, (0.025, 0.975), axis=0)
     plot = empty_figure(
-        HEIGHT, x_range=Range1d(edges[0], edges[-1]), y_range=Range1d(0, 1.08 * max(heights.max(), high.max()))
-    )
+        HEIGHT, x_range=Range1d(edges[0], edges[-1]), y_range=Range1d(0, 1.08 * max(heights.max(), high.max())),
+        x_axis_type=axis_type(posterior),
+    )  # fmt: skip
     data = plot.quad(edges[:-1], edges[1:], 0, heights, fill_color=PALE, line_color=None, name="pale")
     if whole:
         band = plot.varea_step(grid, low, high, step_mode="center", fill_alpha=0.2, name="ink")

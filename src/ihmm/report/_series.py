@@ -27,7 +27,7 @@ from bokeh.plotting import figure
 
 from ihmm._typing import FloatArray
 from ihmm.figures.pictures import idealised
-from ihmm.figures.plot_data import COLUMNS, LANE, PALE, WRITTEN, alphabet, colours, letters
+from ihmm.figures.plot_data import COLUMNS, LANE, PALE, WRITTEN, alphabet, axis_type, colours, letters
 from ihmm.posterior import Posterior
 from ihmm.report._bokeh import add_hover, empty_figure, set_axis_labels
 from ihmm.report._downsampling import block_means, downsample, encode, gaps, increments
@@ -94,7 +94,9 @@ def series(posterior: Posterior, names: Sequence[str]) -> Series:
     }
     label = f"{', '.join(shown)} over {len(values)} steps, coloured by state, above the probability of each state"
     return Series(
-        figure=json_item(_layout(values[:, : len(shown)], shown, letters(posterior), _time_axis(unit, axis))),
+        figure=json_item(
+            _layout(values[:, : len(shown)], shown, letters(posterior), _time_axis(unit, axis), axis_type(posterior))
+        ),
         data=data,
         lengths=posterior.lengths.tolist(),
         block=max(sizes),
@@ -136,18 +138,21 @@ def _time_axis(unit: str, dates: tuple[float, float] | None) -> LinearAxis | Non
 # Empty figures; the script finds their data sources by name
 
 
-def _layout(values: FloatArray, names: Sequence[str], symbols: list[str], time: LinearAxis | None) -> Any:
+def _layout(
+    values: FloatArray, names: Sequence[str], symbols: list[str], time: LinearAxis | None, axis: str = "linear"
+) -> Any:
     x = Range1d(-0.5, len(values) - 0.5, bounds=(-0.5, len(values) - 0.5), name="x")
-    panels = [_panel(c, name, values[:, c], x, symbols, len(names)) for c, name in enumerate(names)]
+    panels = [_panel(c, name, values[:, c], x, symbols, len(names), axis) for c, name in enumerate(names)]
     if time is not None:
         for panel in panels:  # their ticks and grids are at round numbers of steps
             panel.xaxis.ticker, panel.xgrid.visible = [], False
     return column([*panels, _strip(x, time)], sizing_mode="stretch_width", spacing=2)
 
 
-def _panel(c: int, name: str, values: FloatArray, x: Range1d, symbols: list[str], n_panels: int) -> figure:
+def _panel(c: int, name: str, values: FloatArray, x: Range1d, symbols: list[str], n_panels: int, axis: str) -> figure:
     height = HEIGHTS["one"] if n_panels == 1 else HEIGHTS["several"]
-    panel = _zoomable(height + 30 * (c == 0), x, _y_range(values, len(symbols)), toolbar="above" if c == 0 else None)
+    toolbar = "above" if c == 0 else None
+    panel = _zoomable(height + 30 * (c == 0), x, _y_range(values, len(symbols), axis), toolbar, axis)
     panel.xaxis.major_label_text_font_size = "0px"
     set_axis_labels(panel, "", name)
     missing, borders = _empty(f"gaps-{c}", "begin", "end"), _empty(f"borders-{c}", "x")
@@ -183,19 +188,24 @@ def _strip(x: Range1d, time: LinearAxis | None) -> figure:
     return strip
 
 
-def _zoomable(height: int, x: Range1d, y: Range1d, toolbar: Any) -> figure:
+def _zoomable(height: int, x: Range1d, y: Range1d, toolbar: Any, axis: str = "linear") -> figure:
     wheel, pan = WheelZoomTool(dimensions="width", maintain_focus=False), PanTool(dimensions="width")
     tools = [pan, wheel, BoxZoomTool(), ResetTool(), SaveTool()]
-    panel = empty_figure(height, x_range=x, y_range=y, tools=tools, toolbar_location=toolbar, active_scroll=wheel)
+    panel = empty_figure(
+        height, x_range=x, y_range=y, y_axis_type=axis, tools=tools, toolbar_location=toolbar, active_scroll=wheel
+    )
     panel.toolbar.active_drag = pan
     panel.xaxis.formatter = BasicTickFormatter(use_scientific=False)
     return panel
 
 
-def _y_range(values: FloatArray, symbols: int) -> Range1d:
+def _y_range(values: FloatArray, symbols: int, axis: str) -> Range1d:
     if symbols:
         return Range1d(-0.6, symbols - 0.4)
-    low, high = np.nanmin(values), np.nanmax(values)
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    if axis == "log":
+        factor = (high / low) ** 0.05
+        return Range1d(low / factor, high * factor)
     margin = 0.05 * (high - low) or 1.0
     return Range1d(low - margin, high + margin)
 
