@@ -320,3 +320,15 @@ def test_values_of_a_coarse_grid_have_the_noise_of_rounding():
     fit = improve(series, start(series, Structure(dwell=1), np.unique(y, return_inverse=True)[1], 6), 10)
     assert np.isfinite(fit.log_likelihood)
     assert np.isfinite(look_at(y).resolution).all()
+
+
+@pytest.mark.parametrize(
+    ("sides", "lasts", "levels"), [((-1,), (2, 4), 2), ((-1, 1), (1, 2), 1)], ids=["blockades", "outliers"]
+)
+def test_brief_events_in_one_direction_are_a_level_and_single_steps_in_both_are_outliers(sides, lasts, levels):
+    rng = np.random.default_rng(4)
+    y = rng.normal(0, 1, 3000)
+    for begin in rng.choice(2990, 45, replace=False):
+        length = rng.integers(*lasts)
+        y[begin : begin + length] += rng.choice(sides) * rng.uniform(20, 70, length)
+    assert look_at(y).n_states == levels

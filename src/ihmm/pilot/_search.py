@@ -20,6 +20,7 @@ SINGLE = 2  # and all states whose visits are shorter than this on average
 PLATEAUS, PLAIN, PLAIN_SHARE, PLAIN_VISITS, MAX_BETWEEN = 4, 4.5, 0.05, 3.5, 0.08  # see `plateaus`
 VISITS, STEPS = 2.5, 25  # a state has this many visits or this many steps, or
 FEWEST_RARE, RARE_GAIN = 8, 20.0  # this many steps, without which the criterion is lower by this many nats
+EVENTS, EVENT_GAIN, RETURNS = 10, 3.0, 0.8  # see `_is_event`; nats per step of the events that they gain
 WORTH = 0.045  # nats per value by which a state is better than its nearest neighbour, in its own steps
 DISTINCT = 4.0  # standard deviations between levels beyond which a state is kept without this test
 BASE = Structure(order=2, sharp=False, shared=False)
@@ -160,6 +161,8 @@ def reduce(series: Series, fit: Fit, separation: float = SEPARATION) -> Fit:
         if rare is not None:
             fewer = improve(series, merged(fit, int(np.argmin(np.minimum(near, near.T)[rare])), rare), CAREFUL)
             least = RARE_GAIN if _steps(fit)[rare] >= FEWEST_RARE and not _passing(fit)[rare] else np.inf
+            if _is_event(fit, rare):
+                least = EVENT_GAIN * _steps(fit)[rare] * series.y.shape[1]
         elif near[pair] < DISTINCT:
             fewer = improve(series, merged(fit, int(pair[0]), int(pair[1])), CAREFUL)
             least = WORTH * series.y.shape[1] * _steps(fit)[list(pair)].min()
@@ -191,6 +194,19 @@ def _passing(fit: Fit) -> BoolArray:
     assert fit.visits is not None
     dwell = fit.structure.dwell
     return np.asarray((fit.steps / np.maximum(fit.visits, 1.0) < 1.4 * dwell) & (dwell > 1))
+
+
+def _is_event(fit: Fit, k: int) -> bool:
+    """Whether a state is one of brief events that leave another level, always in the same direction, and return to it.
+
+    Blockades of a pore, for example. Outliers go in both directions, and changes on their way do not return.
+    """
+    assert fit.visits is not None
+    came = fit.exit * fit.jump[:, k] * _steps(fit)
+    came /= max(came.sum(), 1e-300)
+    from_ = int(came.argmax())
+    far = np.abs(fit.level[k] - fit.level[from_]) > fit.scale[k]
+    return bool(fit.visits[k] >= EVENTS and came @ fit.jump[k] > RETURNS and far.any())
 
 
 def nearness(series: Series, fit: Fit) -> FloatArray:
