@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ihmm
-from ihmm.diagnostics.criticism import check_cycle, check_lines, criticise, visits_of
+from ihmm.diagnostics.criticism import _with_memory, check_cycle, check_lines, criticise, visits_of
 from ihmm.diagnostics.doubts import check_overlap
 from ihmm.diagnostics.residuals import residuals
 from ihmm.emissions._protocol import provides
@@ -246,3 +246,10 @@ def test_tails_that_are_in_force_are_not_advised(tails):
     text = next(criticism for criticism in found if "heavy tails" in criticism.text)
     assert bool(text.setting) == (tails == "normal"), text
     assert ("emission=" in text.text) == (tails == "normal")
+
+
+def test_no_longer_memory_is_advised_than_there_can_be():
+    for order, expected in ((4, 'emission="levels", order=8'), (8, 'emission="levels", order=10'), (10, "")):
+        setting, advice = _with_memory(ihmm.Model(ihmm.NoisyLevels(order, filtered=True)))
+        assert setting == expected
+        assert ("order=" in advice) == bool(expected)

@@ -257,3 +257,17 @@ def test_a_resolution_wider_than_the_data_leaves_one_level(kinetic):
         posterior.levels(resolution=0)
     with pytest.raises(ValueError, match="overlap"):
         posterior.levels(overlap=2)
+
+
+def test_dynamics_may_overlap_in_a_single_step():
+    """An oscillation that comes and goes: a single step says little about it, a visit of 200 steps everything."""
+    rng = np.random.default_rng(2)
+    states = np.repeat(np.arange(10) % 2, 200)
+    y = np.zeros(2000)
+    for t in range(2, 2000):
+        a, b = ((1.5, -0.9), (0.6, -0.1))[states[t]]
+        y[t] = a * y[t - 1] + b * y[t - 2] + rng.normal()
+    model = ihmm.Model(ihmm.Autoregressive(2), ihmm.HDPPrior(stickiness=0.9))
+    posterior = ihmm.sample(model, y, draws=60, tune=60, chains=2, seed=1, init=states, progress=False)
+    assert posterior.levels(overlap=0.55).n_levels == 1
+    assert [(found.n_levels, found.n_coarse) for found in posterior.levels().by_draw].count((2, 2)) > 100

@@ -332,3 +332,15 @@ def test_brief_events_in_one_direction_are_a_level_and_single_steps_in_both_are_
         length = rng.integers(*lasts)
         y[begin : begin + length] += rng.choice(sides) * rng.uniform(20, 70, length)
     assert look_at(y).n_states == levels
+
+
+def test_a_filter_that_is_longer_than_those_searched_is_found():
+    """As in recordings that are sampled much faster than they change."""
+    from scipy.signal import bessel, lfilter
+
+    rng = np.random.default_rng(4)
+    states = np.repeat(rng.integers(2, size=40), 100)
+    b, a = bessel(4, 0.25)
+    y = lfilter(b, a, 2.0 * states + 0.8 * rng.normal(size=4000))
+    found = look_at(y)
+    assert (found.n_states, found.order, found.filtered) == (2, 8, True)

@@ -71,6 +71,7 @@ def test_summaries_have_the_median_in_units_of_the_values():
     np.testing.assert_allclose(levels.centers, [5.0, 80.0], rtol=0.1)
     assert levels.center_name == "median"
     assert "median" in levels.table().columns
+    assert posterior.check().criticisms == ()
     assert posterior.forecast(5).y.min() > 0
     assert "mean" not in posterior.summary().parameters
     assert np.exp(posterior.summary().phi.mean) == pytest.approx(

@@ -16,6 +16,7 @@ from ihmm.diagnostics.check import Criticism
 from ihmm.diagnostics.doubts import check_overlap, check_rival
 from ihmm.diagnostics.residuals import residuals
 from ihmm.emissions import LogScale
+from ihmm.emissions.noisy_levels import MAX_ORDER
 from ihmm.model import Draw, Model, on_additive_scale
 from ihmm.priors import FinitePrior
 from ihmm.summaries.levels import Levels
@@ -151,7 +152,9 @@ def _with_memory(model: Model) -> tuple[str, str]:
     emission = model.emission
     name, order = type(emission).__name__, int(getattr(emission, "order", 0))
     if name == "NoisyLevels":
-        longer = max(2 * order, 1)
+        if order >= MAX_ORDER:
+            return "", "the noise remembers more than the model allows for; take every other value, for example."
+        longer = min(max(2 * order, 1), MAX_ORDER)
         return (
             f'emission="levels", order={longer}',
             f'the noise has a memory; try emission="levels" with order={longer}.',

@@ -63,9 +63,13 @@ class Series:
     @cached_property
     def _broken(self) -> BoolArray:
         """(T,): rows that lack some of the `max_order` values before them, and the first rows of sequences."""
-        out = self._after_gaps(self.max_order)
+        return self._lack(self.max_order)
+
+    def _lack(self, order: int) -> BoolArray:
+        """(T,): rows that lack some of the `order` values before them, and at least the first `MAX_ORDER` ones."""
+        out = self._after_gaps(order)
         for begin in self.offsets[:-1]:
-            out[begin : begin + MAX_ORDER] = True
+            out[begin : begin + max(order, MAX_ORDER)] = True
         return out
 
     def _after_gaps(self, order: int) -> BoolArray:
@@ -81,14 +85,14 @@ class Series:
     def unpredicted(self, coefficients: FloatArray) -> FloatArray:
         """(T, D): y_t − Σ a_l y_{t−l}, NaN in rows where any of it is unknown.
 
-        The first rows of a sequence and those after a gap are left out, as many for every order: likelihoods are of the
-        same values.
+        The first rows of a sequence and those after a gap are left out, as many for every order up to `MAX_ORDER`:
+        likelihoods are of the same values.
         """
         z = self.y.copy()
         for lag, a in enumerate(coefficients, 1):
             z[lag:] -= a * self.y[:-lag]
         if self.max_order > 0:
-            z[self._broken] = np.nan
+            z[self._broken if len(coefficients) <= MAX_ORDER else self._lack(len(coefficients))] = np.nan
         z[np.isnan(z).any(axis=1)] = np.nan
         return z
 

@@ -10,7 +10,7 @@ from ihmm.pilot._alternatives import predictability, trend, without, without_hum
 from ihmm.pilot._baseline import DEGREES, levels_around_trend
 from ihmm.pilot._columns import decorrelation, log_volume, spread_before, transformed
 from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
-from ihmm.pilot._fit import Fit, Series, improve, most_probable_path, part_of, restructured, start
+from ihmm.pilot._fit import MAX_ORDER, Fit, Series, improve, most_probable_path, part_of, restructured, start
 from ihmm.pilot._reasons import (
     AROUND_TREND,
     CORRELATED,
@@ -52,6 +52,7 @@ BRIEF = 0.04  # nats per step by which single-step visits have to be better
 DEPENDENCE = 10.0  # nats beyond chance by which the state before predicts the next, unless levels are far apart
 SMOOTH = 0.9  # sum of the coefficients from which a series is smooth: levels in it are a matter of the eye
 ALIKE = 1.25  # ratio of the scales of two states up to which they are the same
+LONGER, LONGER_GAIN = 8, 0.05  # order of a filter, and nats per value by which it is better than the longest searched
 WEAK = 0.5  # sum of the coefficients below which memory matters less than correlated noise
 FORGOTTEN = 0.05  # coefficients up to which noise may be white
 FAR = 3.0  # standard deviations between levels whose order does not matter
@@ -255,7 +256,7 @@ def _decide(found: Found, plain: Fit | None) -> Decision:
         return Decision(plain, True, [STANDING_OUT.format(plain.n_states)])
     if (fit.n_states == 1 and found.hum) or (fit.n_states > 1 and _has_trend(found.part, found.criterion)):
         return Decision(_one_level(found.part), True, [TREND])
-    fit = _scales(found.part, _dwell(found.part, _memory(found.part, fit)))
+    fit = _scales(found.part, _dwell(found.part, _longer_memory(found.part, _memory(found.part, fit))))
     return Decision(fit, False, levels_in_noise(fit, found.hum))
 
 
@@ -329,6 +330,14 @@ def _memory(series: Series, fit: Fit) -> Fit:
         return fit
     white = improve(series, restructured(fit, replace(fit.structure, order=0, sharp=True)), CAREFUL)
     return white if criterion(white) > criterion(fit) - MARGIN else fit
+
+
+def _longer_memory(series: Series, fit: Fit) -> Fit:
+    """The fit, or the same levels through a longer filter: recordings are often sampled faster than they change."""
+    if fit.structure.order < MAX_ORDER or fit.structure.sharp or series.max_order < MAX_ORDER:
+        return fit
+    longer = improve(series, restructured(fit, replace(fit.structure, order=LONGER)), CAREFUL)
+    return longer if criterion(longer) - criterion(fit) > LONGER_GAIN * series.y.size else fit
 
 
 def _dwell(series: Series, fit: Fit) -> Fit:

@@ -5,6 +5,7 @@ import numpy as np
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.emissions._parameters import fields
+from ihmm.emissions._protocol import has_past, provides
 from ihmm.model import Draw, Model, on_additive_scale
 from ihmm.summaries.overlap import densities_at_own_points, group, least_overlaps
 from ihmm.summaries.state_order import CENTERS
@@ -41,7 +42,8 @@ def draw_levels(
     center = center_of_states(parameters)
     visited = dwell_times(draw.states, data.offsets)[1]
     visit = size / np.maximum(np.bincount(visited, minlength=draw.n_states), 1)
-    default = least_overlaps(data.y, draw.phi, visit, by_mean=close is None)
+    dynamics = has_past(model.emission) and not provides(model.emission, "column")
+    default = least_overlaps(data.y, draw.phi, visit, by_mean=close is None, dynamics=dynamics)
     least = default if overlap is None else np.asarray(overlap)
     minimum = shortest_visit(model)
     (fine, brief), (coarse, _) = (

@@ -130,18 +130,23 @@ def least_overlap(y: Array) -> float:
     return 0.9 if is_whole(y) else 0.7
 
 
-def least_overlaps(y: Array, phi: Phi, visit: FloatArray, *, by_mean: bool = True) -> FloatArray:
+def least_overlaps(
+    y: Array, phi: Phi, visit: FloatArray, *, by_mean: bool = True, dynamics: bool = False
+) -> FloatArray:
     """(K, K): `least_overlap`, and for measurements less if spreads are the same, more if they differ in long visits.
 
     Means that differ by less than 1.35 standard deviations are rarely more than drift, and make no two peaks in a
     histogram; with ``by_mean=False`` something else decides about them. Drift does not change the spread, and a long
-    visit shows a difference in spread that single values do not. `visit`, (K,), is the mean length of visits.
+    visit shows a difference in spread, or in `dynamics`, that single values do not. `visit`, (K,), is the mean length
+    of visits.
     """
     least = np.full((size(phi), size(phi)), least_overlap(y))
+    long = np.minimum(visit[:, None], visit) >= LONG_VISIT
+    if dynamics:
+        return np.where(long, LEAST_IN_LONG_VISITS, least)
     similar = None if is_whole(y) else similar_spread(phi)
     if similar is None:
         return least
-    long = np.minimum(visit[:, None], visit) >= LONG_VISIT
     least = np.where(long & ~similar, LEAST_IN_LONG_VISITS, least)
     return np.where(similar, LEAST_IN_MEAN, least) if by_mean else least
 
