@@ -59,6 +59,23 @@ def ihmm_process(*args, **settings):
     )
 
 
+# Jobs in the background of a shell and of nohup ignore these signals, and child processes inherit that
+ON_A_TERMINAL = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for name in {"SIGTERM", "SIGHUP"} & set(dir(signal)):
+    signal.signal(getattr(signal, name), signal.SIG_DFL)
+from ihmm.__main__ import main
+main()
+"""
+
+
+def start_on_a_terminal(*args):
+    """Start a command in a new process that receives signals, as it does on a terminal."""
+    command = [sys.executable, "-c", ON_A_TERMINAL, *map(str, args)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
 def fit(*args):
     return run("fit", "trace.csv", "--column", "current", *SHORT, *args)
 
@@ -574,11 +591,7 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one():
         "3",
         "--no-report",
     )
-    # shells start background jobs with SIGINT ignored, and child processes inherit that
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import ihmm.__main__ as m; m.main()"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, *args, "--out", "x"], stderr=subprocess.PIPE, text=True)
+    process = start_on_a_terminal(*args, "--out", "x")
     end = time.monotonic() + 120
     while not Path("x/run.json").exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -731,21 +744,8 @@ def test_names_that_are_not_text_are_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_end_saves_the_draws(number):
-    command = [
-        "fit",
-        "trace.csv",
-        "--column",
-        "current",
-        "--draws",
-        "100000",
-        "--seed",
-        "1",
-        "--chains",
-        "1",
-        "--out",
-        "x",
-    ]
-    with subprocess.Popen([sys.executable, "-m", "ihmm", *command], stderr=subprocess.PIPE, text=True) as process:
+    command = "fit trace.csv --column current --draws 100000 --seed 1 --chains 1 --out x"
+    with start_on_a_terminal(*command.split()) as process:
         while not list(Path("x").glob("chain-0/*.chunk")) and process.poll() is None:
             time.sleep(0.1)
         process.send_signal(number)
