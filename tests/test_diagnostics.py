@@ -1,6 +1,7 @@
 """The verdict: every kind of problem is found and named, and chains without problems are called reliable."""
 
 import re
+import shlex
 import sys
 
 import numpy as np
@@ -10,7 +11,7 @@ import ihmm
 from ihmm.diagnostics import agreement
 from ihmm.diagnostics import check as diagnostics
 from ihmm.diagnostics.check import Criticism, Evidence
-from ihmm.diagnostics.remedies import RunFacts, remedy
+from ihmm.diagnostics.remedies import RunFacts, Slow, remedy
 
 CHAINS, DRAWS, STEPS = 4, 400, 60
 
@@ -271,17 +272,63 @@ def test_too_few_draws_are_not_diagnosed():
     assert "20 draws per chain are too few to diagnose" in str(result)
 
 
+def advice(draws, tune, init="auto", order=0, **problems):
+    return remedy(RunFacts(draws, tune, init, noise_order=order), **problems)
+
+
 def test_advice_is_never_in_force_already():
-    assert remedy(RunFacts(1000, 500, "auto"), stuck=True).settings == {"tune": 2000}
-    assert remedy(RunFacts(1000, 2000, "auto"), stuck=True).settings == {"tune": 8000}
-    assert remedy(RunFacts(1000, 500, 10), stuck=True).settings == {"init": "auto", "tune": 2000}
-    long = remedy(RunFacts(1000, 20_000, "auto"), stuck=True)
-    assert not long.settings
-    assert "modes of the posterior" in long.text()
-    more = remedy(RunFacts(1000, 500, "auto"), few_draws=2.4)
+    assert advice(500, 300, stuck=True).settings == {"tune": 2000}
+    assert advice(500, 300, 10, stuck=True).settings == {"init": "auto", "tune": 2000}
+    assert advice(4000, 300, 10, stuck=True).settings == {"init": "auto"}
+    assert advice(500, 300, drifting=True).settings == {"tune": 2000}
+    assert advice(4000, 300, drifting=True).settings == {"tune": 4500}
+    assert advice(1000, 500) is None
+
+
+def test_longer_runs_are_not_advised_where_they_do_not_help():
+    """Chains that kept their modes for as many draws would keep them while they are tuned."""
+    for stuck in (advice(4000, 300, stuck=True), advice(1000, 20_000, stuck=True)):
+        assert not stuck.settings
+        assert stuck.draws is None
+        assert "separate modes of the posterior" in stuck.text()
+        assert stuck.text() == stuck.text("runs/x")
+    drifting = advice(4000, 20_000, drifting=True)
+    assert not drifting.settings
+    assert "Try a simpler model" in drifting.text()
+
+
+def test_more_draws_are_advised_if_they_suffice():
+    more = advice(1000, 500, slow=Slow("share of level 0", 2.4))
     assert more.text() == "Next: fit again with draws=2500"
     assert more.text("runs/x") == "Next: ihmm resume runs/x --draws 2500"
-    assert remedy(RunFacts(1000, 500, "auto")) is None
+    assert advice(500, 300, slow=Slow("share of level 0", 50)).draws == 4000
+    assert advice(4000, 300, slow=Slow("share of level 0", 3)).draws == 12_000
+
+
+def test_what_mixes_too_slowly_is_said_to():
+    share = advice(4000, 300, slow=Slow("share of level 0", 8)).text()
+    assert "for share of level 0, about 32,000 draws per chain would be needed" in share
+    assert "quote share of level 0 with the differences between them" in share
+    assert "far more draws" in advice(4000, 300, slow=Slow("share of level 0", 80)).text()
+    assert "coarser resolution" in advice(4000, 300, slow=Slow("number of levels", 8)).text()
+    mean = Slow("mean of level 1", 8)
+    assert "The noise remembers earlier steps" in advice(4000, 300, order=2, slow=mean).text()
+    assert "noise" not in advice(4000, 300, slow=mean).text()
+
+
+def test_only_what_is_wrong_first_is_answered():
+    """Draws of chains that are stuck are of no use, and a single chain may need no tuning."""
+    both = advice(500, 300, stuck=True, slow=Slow("mean of level 0", 8))
+    assert both.text() == "Next: fit again with tune=2000"
+    alone = verdict(**{"mean of level 0": np.random.default_rng(4).normal(size=(1, DRAWS))})
+    assert alone.remedy.settings == {"chains": 4}
+
+
+def test_a_command_to_type_is_quoted_for_the_shell():
+    again = remedy(RunFacts(500), settings=['duration="negative binomial"']).text("my runs/x")
+    assert shlex.split(again)[1:-2] == [
+        *("ihmm", "fit", "--config", "my runs/x/settings.toml", "--duration", "negative binomial")
+    ]
 
 
 @pytest.mark.slow

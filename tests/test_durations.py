@@ -83,7 +83,9 @@ class NoMean(Geometric):
 @pytest.mark.parametrize("law", [NoProbability(), NoSurvivor(), NoMean()], ids=lambda law: type(law).__name__)
 def test_a_law_without_finite_probabilities_is_named_and_not_the_emission(law):
     model = ihmm.Model(ihmm.Normal(), PRIOR, law, left_censored=isinstance(law, NoMean))
-    with pytest.raises(ValueError, match=rf"{type(law).__name__}\..*(nan|inf) as the log probability that a state lasts"):
+    with pytest.raises(
+        ValueError, match=rf"{type(law).__name__}\..*(nan|inf) as the log probability that a state lasts"
+    ):
         ihmm.sample(model, series(60), draws=2, tune=0, chains=1, seed=1, progress=False)
 
 

@@ -158,7 +158,8 @@ class Posterior:
                 draws=self.n_states.shape[1],
                 tune=None if settings is None else settings.tune,
                 init=None if settings is None else settings.init,
-                chains=len(self._records),
+                thin=1 if settings is None else settings.thin,
+                noise_order=int(getattr(self.model.emission, "order", 0)),
             )
             found = collect(self.model, self.data, self.draws, self.states, self.traces, self.levels(), run)
             self._checks[key] = diagnostics.check(found)

@@ -16,7 +16,7 @@ from ihmm import _html
 from ihmm._typing import Array, FloatArray
 from ihmm.diagnostics import convergence
 from ihmm.diagnostics.agreement import Agreement, describe
-from ihmm.diagnostics.remedies import Remedy, RunFacts, remedy
+from ihmm.diagnostics.remedies import Remedy, RunFacts, Slow, remedy
 
 if TYPE_CHECKING:
     import pandas
@@ -29,7 +29,7 @@ MIN_DRAWS = 50  # per chain, below which nothing is diagnosed
 MAX_DRIFT = 1.5  # from the first quarter of the draws to the last, in standard deviations within a quarter
 CHANCE = 1e-3  # probability of a false alarm when the chains are compared
 MIN_MAJORITY, MIN_SHARE = 0.6, 0.5  # of the draws that have the number of levels reported: of each chain, and of all
-MAX_FACTOR = 8.0  # by which more draws are advised at once
+MIN_FACTOR = 2.0  # by which more draws are advised at once
 MAX_KINETIC_RHAT = 1.1  # of the number of kinetic states
 MIN_GAIN, GAIN_PER_STEP = 5.0, 0.02  # differences in log p(y | θ) that do not matter: in all, or for each step
 NUMBER, LIKELIHOOD = "number of levels", "log p(y | θ)"
@@ -193,7 +193,8 @@ def check(evidence: Evidence) -> Check:
     n_chains, n_draws = next(iter(evidence.details.values())).shape
     if n_draws < MIN_DRAWS:
         text = f"{n_draws} draws per chain are too few to diagnose: at least {MIN_DRAWS} are needed."
-        return Check((Finding(False, text),), False, False, remedy=remedy(evidence.run, few_draws=MAX_FACTOR))
+        few = Slow("a diagnosis", GOAL_ESS / n_draws)
+        return Check((Finding(False, text),), False, False, remedy=remedy(evidence.run, slow=few))
 
     details = {name: np.asarray(x, float) for name, x in evidence.details.items()}
     varying = {name: x for name, x in (quantities | details).items() if np.isfinite(x).all() and np.ptp(x) > 0}
@@ -210,7 +211,8 @@ def check(evidence: Evidence) -> Check:
     mixing = _check_rhat(used, rhat, bulk, apart, n_chains)
     drift = _check_drift({**used, LIKELIHOOD: evidence.log_likelihood}, evidence.small_gain)
     sizes = _check_ess({name: min(bulk[name], tail[name]) for name in used})
-    shortest = min((min(bulk[name], tail[name]) for name in used), default=np.inf)
+    slowest = min(used, key=lambda name: min(bulk[name], tail[name]), default="")
+    shortest = min(bulk[slowest], tail[slowest]) if slowest else np.inf
     criticisms = tuple(evidence.criticisms)
     findings = [modes, mixing, drift, sizes, *(Finding(False, criticism.text) for criticism in criticisms)]
     if not criticisms:
@@ -235,9 +237,9 @@ def check(evidence: Evidence) -> Check:
         remedy=remedy(
             evidence.run,
             one_chain=n_chains == 1,
-            stuck=not modes.fine or bool(apart),
+            stuck=not modes.fine and n_chains > 1,
             drifting=not drift.fine,
-            few_draws=float(np.clip(GOAL_ESS / shortest, 2, MAX_FACTOR)) if not (mixing.fine and sizes.fine) else 0.0,
+            slow=None if mixing.fine and sizes.fine else Slow(slowest, max(GOAL_ESS / shortest, MIN_FACTOR)),
             contradicted=any(criticism.gross for criticism in criticisms),
             settings=[criticism.setting for criticism in criticisms if criticism.setting],
         ),
