@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -768,4 +769,7 @@ def test_predict_does_not_know_the_baseline_of_other_data():
     run("fit", "drift.csv", *SHORT, "--out", "x")
     values = np.ravel(ihmm.Posterior.load("x").data.values)
     assert np.std(values) < np.std(y)
-    assert "slow baseline" in error_of("predict", "x", "drift.csv")
+    predicted = pd.read_csv(StringIO(run("predict", "x", "drift.csv").stdout))
+    assert np.mean(predicted["state"] == pd.read_csv("x/segmentation.csv")["state"]) > 0.99
+    pd.DataFrame({"y": y + 1.0}).to_csv("other.csv", index=False)
+    assert "slow baseline" in error_of("predict", "x", "other.csv")

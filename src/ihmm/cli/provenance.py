@@ -37,7 +37,6 @@ def write(
         "symbols": table.symbols,
         "reasons": () if choice is None else choice.reasons,
         "resolution": None if choice is None else choice.resolution,
-        "baseline": choice is not None and choice.baseline is not None,
         "order_by": order_by,
         "names": [[k, name] for k, name in (names or {}).items()],
         "resumed": [],

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ihmm._typing import Array, BoolArray, IntArray
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.series.arrays import as_array
 from ihmm.series.clock import Clock, index_clock
 from ihmm.series.symbols import encode
@@ -18,9 +18,9 @@ class Sequences:
     """Concatenated sequences: `values` is (total T,) or (total T, D), `lengths` has the length of each sequence.
 
     `missing` marks the steps at which all values were NaN, or is None if there are none. In `values`, these steps have
-    a placeholder, the values of another step. `columns` has the names of several columns if they
-    have names. `clock` has the times of the steps if they are known. If the series were texts, i in
-    `values` stands for ``symbols[i]``.
+    a placeholder, the values of another step. `columns` has the names of several columns if they have names. `clock`
+    has the times of the steps if they are known. If the series were texts, i in `values` stands for ``symbols[i]``.
+    `baseline`, (total T, D), has been subtracted from the values; None if nothing has.
     """
 
     values: Array
@@ -29,6 +29,7 @@ class Sequences:
     columns: tuple[str, ...] | None = None
     clock: Clock | None = None
     symbols: tuple[str, ...] | None = None
+    baseline: FloatArray | None = None
 
     @classmethod
     def of(
