@@ -90,7 +90,7 @@ def test_times_are_in_all_results(option):
     posterior = ihmm.Posterior.load("runs/x")
     assert posterior.clock.step == pytest.approx(0.1)
     assert "dwell (s)" in result.stdout
-    assert "Transitions per second in a state" in result.stdout
+    assert "Transition rates per second" in result.stdout
     np.testing.assert_array_equal(pd.read_csv("runs/x/segmentation.csv")["time_s"], np.arange(300) / 10)
     states, rates = pd.read_csv("runs/x/states.csv"), pd.read_csv("runs/x/rates.csv")
     np.testing.assert_allclose(states["dwell_s"], 0.1 * states["dwell"])
@@ -208,6 +208,12 @@ def test_the_model_of_counts_is_that_of_the_estimator(option):
         "poisson" if "poisson" in option else "auto", sticky="--no-sticky" not in option, draws=1, tune=0, chains=1
     )
     assert ihmm.Posterior.load("x").model == estimator.fit(counts[:, None]).posterior_.model
+
+
+def test_white_noise_can_be_asked_for():
+    """As a check may advise: --emission levels --order 0."""
+    fit("--emission", "levels", "--order", "0", "--out", "x")
+    assert "order=0" in run("info", "x").stdout
 
 
 def test_the_order_of_an_autoregression_is_an_option():

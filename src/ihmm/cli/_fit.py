@@ -87,14 +87,14 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
 )
 @click.option(
     "--order",
-    type=POSITIVE,
-    help="Order of an autoregressive emission (default 1) or of the noise of levels (0).",
+    type=NOT_NEGATIVE,
+    help="Order of an autoregressive emission (default 1) or of the noise of levels (default 0).",
 )
 @click.option("--sticky/--no-sticky", default=True, show_default=True, help="Model a bias towards self-transitions.")
 @click.option(
     "--duration",
     type=click.Choice(_checks.DURATIONS),
-    help="Law of how long states last; by default as in a hidden Markov model.",
+    help="Distribution of dwell times; by default as auto chooses, or as in a hidden Markov model.",
 )
 @click.option("--min-dwell", type=POSITIVE, help="Least number of steps that a state lasts; auto chooses it.")
 @click.option("--left-censored", is_flag=True, help="The first visit of a series may have begun before it.")
