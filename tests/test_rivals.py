@@ -72,11 +72,12 @@ def test_only_a_single_level_that_was_inferred_from_measurements_is_doubted():
     values, ends = y[:, None], np.array([0, len(y)])
     model = ihmm.Model(ihmm.NoisyLevels(2, filtered=True))
     (found,) = check_rival(model, values, ends, SINGLE)
-    assert found.unsettled == "either reading fits: a single level in noise that remembers 2 steps, or 3 levels"
+    readings = "as a single level in noise with a memory of 2 steps, or as 3 levels"
+    assert found.unsettled == f"the data can be read either way: {readings}"
     assert found.setting == 'emission="levels", order=0'
     assert not found.gross
     (found,) = check_rival(ihmm.Model(ihmm.NoisyLevels()), values, ends, SINGLE)
-    assert found.unsettled == "either reading fits: a single level, or 3 that are close together"
+    assert found.unsettled == "the data can be read either way: as a single level, or as 3 that are close together"
     assert not found.setting  # which is in force already
     given = ihmm.Model(ihmm.NoisyLevels(2, filtered=True), ihmm.FinitePrior(1))
     assert not list(check_rival(given, values, ends, SINGLE))
@@ -153,7 +154,7 @@ def test_counts_of_one_rate_cut_in_two_are_doubted():
     y, ends = np.random.default_rng(0).poisson(4, 300), np.array([0, 300])
     levels = SimpleNamespace(n_levels=2, segmentation=(y > 4).astype(int))
     (found,) = check_rival(ihmm.Model(ihmm.Poisson()), y[:, None], ends, levels)
-    assert found.unsettled == "either reading fits: 2 levels, or a single level of Poisson counts"
+    assert found.unsettled == "the data can be read either way: as 2 levels, or as a single level of Poisson counts"
 
 
 def test_rates_that_differ_have_no_rival():

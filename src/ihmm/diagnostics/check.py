@@ -151,7 +151,7 @@ class Check:
         """One sentence."""
         if self.reliable and self.number_given:
             number = f"there are {self.n_levels} levels" if self.n_levels > 1 else "there is a single level"
-            return f"Reliable if {number}, a number taken as given: the chains agree on the rest."
+            return f"Reliable if {number}, which was taken as given: the chains agree on the rest."
         if self.reliable:
             number = f"the same {self.n_levels} levels" if self.n_levels > 1 else "a single level"
             within = "" if self.kinetics_agree else ", but not the same kinetic states within them"
@@ -165,7 +165,9 @@ class Check:
             share = f"{self.n_levels_share:.0%} of the draws have {self.n_levels}"
             return f"The chains agree, but the data leave the number of levels open: {share}."
         if self.stable:
-            return "Not there yet: the chains find the same levels, but more draws are needed to be sure of the rest."
+            return "Not there yet: the chains find the same levels, but have not converged in all other respects."
+        if self.agreement is not None and len(self.agreement.within) > 1:
+            return "Not reliable: the chains have not converged."
         return "Not reliable yet."
 
     def text(self, run: str | None = None) -> str:
@@ -216,7 +218,7 @@ def check(evidence: Evidence) -> Check:
     criticisms = tuple(evidence.criticisms)
     findings = [modes, mixing, drift, sizes, *(Finding(False, criticism.text) for criticism in criticisms)]
     if not criticisms:
-        findings.append(Finding(True, "The data do not contradict the model in any way that was looked for."))
+        findings.append(Finding(True, "No misfit of the model was found."))
     settled = [name for name in (*quantities, *details) if name in rhat and name not in used and name != NUMBER]
     unsettled_kinetics = _check_kinetics(np.asarray(evidence.n_states_by_draw, float))
     findings += unsettled_kinetics
@@ -301,7 +303,7 @@ def _check_modes(agreement: Agreement, log_likelihood: FloatArray, small_gain: f
     gain = float(np.ptp(mean))
     if gain > small_gain + 5 * error:
         best, worst = int(mean.argmax()), int(mean.argmin())
-        text = f"log p(y | θ) is higher by {gain:.0f} in chain {best} than in chain {worst}."
+        text = f"log p(y | θ) is {gain:.0f} higher in chain {best} than in chain {worst}."
         return Finding(False, f"The chains find the same levels, but {text}")
     share = float(agreement.distance.max())
     if share == 0:
@@ -379,4 +381,4 @@ def _report_details(rhat: Mapping[str, float], ess: Mapping[str, float]) -> Iter
     rough = [name for name, value in rhat.items() if value > MAX_RHAT or ess[name] < GOAL_ESS]
     if rough:
         each = ", ".join(f"{name} (R-hat {rhat[name]:.2f}, effective sample size {ess[name]:.0f})" for name in rough)
-        yield Finding(True, f"Known less exactly, which does not affect the above: {each}.")
+        yield Finding(True, f"Estimated less precisely, with no effect on the verdict: {each}.")

@@ -180,7 +180,7 @@ class Levels:
     def _notes(self) -> Iterator[str]:
         if self.resolution is not None:
             least = ", ".join(f"{value:.3g}" for value in np.atleast_1d(self.resolution))
-            yield f"Means that differ by less than {least} are one level."
+            yield f"Means that differ by less than {least} count as one level."
         if len(self.brief):
             yield f"Too brief to count, and put with the level around: {_named_states(self.brief)}."
 
