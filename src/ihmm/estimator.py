@@ -1,5 +1,7 @@
 """InfiniteHMM: a scikit-learn estimator, with fitted attributes named as in hmmlearn."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,8 +96,8 @@ class InfiniteHMM(EstimatorOnDemand):
     levels_
         (n_samples,): segmentation of the training data by level, ``level_of_state_[labels_]``.
     n_states_, n_states_probabilities_
-        Number of states of the segmentation that agrees best with the draws. States are numbered from the most to the
-        least used, in all methods and attributes. And the posterior probability of each number of states visited.
+        Number of states of the segmentation that agrees best with the draws, numbered as `order_by` says in all methods
+        and attributes. And the posterior probability of each number of states visited.
     labels_
         (n_samples,): this segmentation of the training data.
     startprob_, transmat_
@@ -168,7 +170,7 @@ class InfiniteHMM(EstimatorOnDemand):
     _columns: tuple[str, ...] | None  # their names, None if they have none
     _symbols: tuple[str, ...] | None  # what integers stand for, if X holds texts
 
-    def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
+    def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> InfiniteHMM:
         """Sample from the posterior given X. `y` is ignored, as in all unsupervised estimators."""
         clock = make_clock(self.dt, self.sample_rate)
         recorded = self._find_times(X, lengths)

@@ -420,8 +420,8 @@ class Posterior:
         lines = [
             f"Posterior of {chains} chain{'s' * (chains > 1)} × {draws} draw{'s' * (draws > 1)}, "
             f"T = {self.lengths.sum()}" + (f" in {n_sequences} sequences" if n_sequences > 1 else ""),
-            f"  states     {_shares(self.n_states_probabilities())}",
-            f"  log_joint  {log_joint.min():.1f} to {log_joint.max():.1f}",
+            f"  n_states   {_shares(self.n_states_probabilities())}",
+            f"  log_joint  {log_joint.min():.1f} to {log_joint.max():.1f}".replace("-", "−"),
         ]
         if longer:
             lines.append(f"  chains have {', '.join(str(len(record)) for record in self._records)} draws, see .draws")

@@ -175,8 +175,8 @@ def _as_series(part: Any, index: int, shortest: int) -> Array:
         is_row = values.ndim == 2 and len(values) == 1 and values.shape[1] > 1
         hint = f"if the {values.shape[1]} values are steps, transpose it: y.T" if is_row else "remove shorter ones"
         raise ValueError(
-            f"{name} has {len(values)} step(s) (n_samples = {len(values)}), as its shape is {values.shape}; "
-            f"a series needs at least {shortest}; {hint}"
+            f"{name} has {len(values)} step(s) (n_samples = {len(values)}), as its shape is {values.shape}, but a "
+            f"series needs at least {shortest}; {hint}"
         )
     if values.ndim == 2 and values.shape[1] == 0:
         raise ValueError(f"{name} has no columns (shape {values.shape})")
