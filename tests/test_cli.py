@@ -21,6 +21,7 @@ from click.testing import CliRunner
 
 import ihmm
 from ihmm.cli import _demo, cli
+from ihmm.cli._runs import wrapped
 from ihmm.cli._simulate import EMISSIONS
 from ihmm.running.start import dispersed
 from ihmm.series.sequences import Sequences
@@ -513,7 +514,7 @@ def test_an_existing_folder_is_not_overwritten():
 
 def test_resume_cannot_remove_draws():
     fit("--out", "x")
-    assert "cannot end at 5" in error_of("resume", "x", "--draws", "5")
+    assert "cannot be cut to 5" in error_of("resume", "x", "--draws", "5")
 
 
 def test_a_missing_report_package_is_an_error_before_sampling(monkeypatch):
@@ -640,6 +641,21 @@ def test_progress_is_shown_on_a_terminal_only():
     assert "300 rows of current; NoisyLevels emission" in output
     assert "chain 1" in output
     assert stderr_of("--quiet") == ""
+
+
+def test_prose_is_wrapped_on_a_terminal_only(monkeypatch):
+    class Terminal(StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "\n  ✓ " + "so many words " * 8 + "\n  → Next: ihmm fit --config runs/x/settings.toml --tune 2000 --out y"
+    lines = wrapped(text, Terminal()).splitlines()
+    assert lines[0] == ""
+    assert all(len(line) <= 40 for line in lines[:-1])
+    assert all(line.startswith("    ") for line in lines[2:-1])
+    assert lines[-1] == text.splitlines()[-1]
+    assert wrapped(text, StringIO()) == text
 
 
 # Files, devices, names and signals

@@ -149,7 +149,7 @@ def test_differences_too_small_to_matter_are_settled():
     assert not verdict(**evidence)
     settled = verdict(**evidence, tolerances={"share of level 0": 0.002})
     assert settled
-    assert "Estimated less precisely, with no effect on the verdict: share of level 0" in str(settled)
+    assert "✓ The chains differ by too little to matter in share of level 0 (R-hat" in str(settled)
 
 
 def test_a_rare_episode_does_not_unsettle_a_quantity():

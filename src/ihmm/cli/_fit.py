@@ -36,7 +36,7 @@ from ihmm.cli._options import (
     skip_rows_option,
     time_option,
 )
-from ihmm.cli._runs import check_report, count_rows, next_folder, warnings_on_stderr
+from ihmm.cli._runs import check_report, count_rows, next_folder, warnings_on_stderr, wrapped
 from ihmm.cli.fit_options import FitOptions
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def fit(
         names = fit_options.parse_names(options.name)
         provenance.write(run, options.files, table, options.seed, choice, options.order_by, names)
     if not quiet and sys.stderr.isatty():
-        click.echo(_description(options, table, model, run), err=True)
+        click.echo(wrapped(_description(options, table, model, run), sys.stderr), err=True)
     from ihmm.running.start import dispersed  # slow to import
 
     data = choice.without_baseline(table.sequences)
@@ -296,8 +296,9 @@ def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json
         return
     click.echo(outputs.describe(posterior, run))
     if record.get("reasons"):
-        click.echo("\nWhy this model:\n  " + "\n  ".join(record["reasons"]))
-    click.echo(f"\n{posterior.check().text(str(run))}")
-    click.echo(f"\nFiles in {run}: {', '.join(name for name in outputs.FILES if (run / name).exists())}.")
+        click.echo(wrapped("\nWhy this model:\n  " + "\n  ".join(record["reasons"]), sys.stdout))
+    click.echo(wrapped(f"\n{posterior.check().text(str(run))}", sys.stdout))
+    files = ", ".join(name for name in outputs.FILES if (run / name).exists())
+    click.echo(wrapped(f"\nFiles in {run}: {files}.", sys.stdout))
     if (run / outputs.REPORT).exists():
         click.echo(f"Open {run / outputs.REPORT} in a browser to see the report.")

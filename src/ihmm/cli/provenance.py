@@ -88,7 +88,13 @@ def add_resumption(folder: Path) -> None:
 def _environment() -> dict[str, Any]:
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"date": date, "command": shlex.join(sys.argv), "versions": versions, "platform": platform.platform()}
+    return {"date": date, "command": shlex.join(_typed()), "versions": versions, "platform": platform.platform()}
+
+
+def _typed() -> list[str]:
+    """The command line as one types it: its first word is the path of a file otherwise."""
+    program, *arguments = sys.argv
+    return [*(["python", "-m", "ihmm"] if Path(program).name == "__main__.py" else [Path(program).name]), *arguments]
 
 
 def _digest(path: Path) -> str:

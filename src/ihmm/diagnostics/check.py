@@ -219,10 +219,11 @@ def check(evidence: Evidence) -> Check:
     findings = [modes, mixing, drift, sizes, *(Finding(False, criticism.text) for criticism in criticisms)]
     if not criticisms:
         findings.append(Finding(True, "No misfit of the model was found."))
-    settled = [name for name in (*quantities, *details) if name in rhat and name not in used and name != NUMBER]
+    settled = [name for name in quantities if name in rhat and name not in used and name != NUMBER]
     unsettled_kinetics = _check_kinetics(np.asarray(evidence.n_states_by_draw, float))
     findings += unsettled_kinetics
-    findings += _report_details({name: rhat[name] for name in settled}, bulk)
+    findings += _report_settled({name: rhat[name] for name in settled})
+    findings += _report_details({name: rhat[name] for name in details if name in rhat}, bulk)
 
     stable = modes.fine and drift.fine
     agrees = stable and mixing.fine and sizes.fine
@@ -374,6 +375,13 @@ def _check_kinetics(n_states: FloatArray) -> list[Finding]:
             "average, and dwell times within a level may differ between them.",
         )
     ]
+
+
+def _report_settled(rhat: Mapping[str, float]) -> Iterable[Finding]:
+    """Quantities that are used, in which the chains differ by less than matters; never a problem."""
+    high = [f"{name} (R-hat {value:.2f})" for name, value in rhat.items() if value > MAX_RHAT]
+    if high:
+        yield Finding(True, f"The chains differ by too little to matter in {', '.join(high)}.")
 
 
 def _report_details(rhat: Mapping[str, float], ess: Mapping[str, float]) -> Iterable[Finding]:
