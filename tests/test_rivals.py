@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import lognorm, norm
 
 import ihmm
-from ihmm.diagnostics.doubts import check_rival
+from ihmm.diagnostics.doubts import check_length, check_rival
 from ihmm.diagnostics.rivals import CLOSE, UNDECIDED, log_jacobian, rival_of_counts, rival_of_levels, rival_of_one_level
 from ihmm.pilot._fit import Series
 
@@ -60,6 +60,14 @@ def test_several_levels_that_are_hardly_worse_than_one_are_a_rival():
 def test_a_slow_trend_around_one_level_has_no_rival():
     y = np.sin(np.linspace(0, 3, 800)) + np.random.default_rng(0).normal(size=800)
     assert rival(y) is None
+
+
+def test_a_few_values_settle_nothing():
+    (few,) = check_length(ihmm.Model(ihmm.Normal()), np.append(np.zeros(3), np.full(50, np.nan))[:, None])
+    assert few.unsettled == "3 values are too few to settle the number of levels"
+    assert not few.gross
+    assert not list(check_length(ihmm.Model(ihmm.Normal()), np.zeros((30, 1))))
+    assert not list(check_length(ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(2)), np.zeros((3, 1))))
 
 
 def test_too_little_or_nothing_to_compare_has_no_rival():

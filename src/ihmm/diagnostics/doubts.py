@@ -7,13 +7,21 @@ import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
 from ihmm.diagnostics.check import Criticism
-from ihmm.diagnostics.rivals import CLOSE, Rival, rival_of_counts, rival_of_levels, rival_of_one_level
+from ihmm.diagnostics.rivals import CLOSE, SHORTEST, Rival, rival_of_counts, rival_of_levels, rival_of_one_level
 from ihmm.model import Model
 from ihmm.priors import FinitePrior
 from ihmm.summaries.levels import Levels
 
 COUNTS = ("Poisson", "NegativeBinomial")
 MEASURED = ("NoisyLevels", "Normal", "NormalMean", "StudentT")  # families whose levels may be noise
+
+
+def check_length(model: Model, values: FloatArray) -> Iterator[Criticism]:
+    """Whether there are enough values to find more than one level: the prior favours few states."""
+    known = int(np.isfinite(values).any(axis=1).sum())
+    if known < SHORTEST and not isinstance(model.prior, FinitePrior):
+        text = f"There are only {known} values: with so few, the answer is mostly that of the prior."
+        yield Criticism(text, False, unsettled=f"{known} values are too few to settle the number of levels")
 
 
 def check_overlap(levels: Levels) -> Iterator[Criticism]:
