@@ -105,6 +105,7 @@ def test_levels_that_differ_in_place_but_not_in_number_are_different_modes():
     result = verdict(paths=[healthy_path(rng) for _ in range(3)] + [other])
     assert not result
     assert "3 chains have 3 levels, 1 has 3 others" in str(result)
+    assert result.verdict == "Not reliable: the chains have not converged."
 
 
 def test_uncertain_segmentations_agree_if_they_are_equally_uncertain_in_all_chains():
@@ -133,7 +134,7 @@ def test_a_quantity_that_differs_between_the_chains_is_named():
     mean = rng.normal([[1], [1], [1], [1.3]], 0.1, (CHAINS, DRAWS))
     result = verdict(**{"mean of level 0": mean})
     assert not result
-    assert "The chains do not agree: R-hat is above 1.01 for mean of level 0" in str(result)
+    assert "The chains do not agree: R-hat is above 1.01 for mean of level 0 (" in str(result)
 
 
 def test_chains_that_are_constant_at_different_values_do_not_agree():
@@ -263,6 +264,7 @@ def test_one_chain_is_not_enough():
     result = verdict(**{"mean of level 0": rng.normal(size=(1, DRAWS))})
     assert not result
     assert "There is only one chain" in str(result)
+    assert result.verdict == "Not reliable yet: a single chain cannot be compared with others."
     assert "chains=4" in str(result)
 
 
@@ -270,6 +272,7 @@ def test_too_few_draws_are_not_diagnosed():
     result = verdict(**{"mean of level 0": np.random.default_rng(4).normal(size=(2, 20))})
     assert not result
     assert "20 draws per chain are too few to diagnose" in str(result)
+    assert result.verdict == "Not reliable yet: there are too few draws."
 
 
 def advice(draws, tune, init="auto", order=0, **problems):

@@ -166,9 +166,11 @@ class Check:
             return f"The chains agree, but the data leave the number of levels open: {share}."
         if self.stable:
             return "Not there yet: the chains find the same levels, but have not converged in all other respects."
-        if self.agreement is not None and len(self.agreement.within) > 1:
-            return "Not reliable: the chains have not converged."
-        return "Not reliable yet."
+        if self.agreement is None:
+            return "Not reliable yet: there are too few draws."
+        if len(self.agreement.within) == 1:
+            return "Not reliable yet: a single chain cannot be compared with others."
+        return "Not reliable: the chains have not converged."
 
     def text(self, run: str | None = None) -> str:
         """The verdict, the findings and what to do next: as a command line if the folder of a `run` is given."""
@@ -332,7 +334,7 @@ def _check_rhat(
     if not high:
         top = max(rhat[name] for name in used)
         return Finding(True, f"{compared} agree on the levels: R-hat is at most {max(top, 1.0):.3f}.")
-    worst = ", ".join(f"{name} {value:.2f}" for name, value in sorted(high.items(), key=lambda item: -item[1])[:4])
+    worst = ", ".join(f"{name} ({value:.2f})" for name, value in sorted(high.items(), key=lambda item: -item[1])[:4])
     return Finding(False, f"{compared} do not agree: R-hat is above {MAX_RHAT} for {worst}.")
 
 
