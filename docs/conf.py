@@ -4,6 +4,9 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
+from sphinx import addnodes
+
 import ihmm
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
@@ -16,6 +19,7 @@ version = release = ihmm.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "run_blocks"]
 exclude_patterns = ["_build", "_results", "_notebooks", "_extensions"]
 nitpicky = False
+default_role = "py:obj"  # names in docstrings are links where they can be, and code elsewhere
 suppress_warnings = ["config.cache"]
 
 html_theme = "furo"
@@ -47,5 +51,15 @@ def keep_underscores(app, what, name, obj, options, lines):
     lines[:] = [re.sub(r"^(:ivar )([^:]*)(:)", named, line) for line in lines]
 
 
+def polish_attributes(app, doctree):
+    """Attributes under the name they have in docstrings, with a space after each comma."""
+    for field in doctree.findall(nodes.field):
+        if field[0].astext() == "Variables":
+            field[0].replace_self(nodes.field_name("", "Attributes"))
+            for name in field.findall(addnodes.literal_strong):
+                name.replace_self(addnodes.literal_strong("", name.astext().replace(",", ", ")))
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", keep_underscores, priority=900)  # after napoleon
+    app.connect("doctree-read", polish_attributes)

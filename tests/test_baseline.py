@@ -126,9 +126,36 @@ def test_other_series_have_another_baseline(drifting):
             hmm.predict(other)
 
 
+def test_the_posterior_knows_the_baseline_too(drifting, tmp_path):
+    y, path, hmm = drifting
+    hmm.posterior_.save(tmp_path / "saved")
+    for posterior in (hmm.posterior_, hmm.posterior_.thin(2), ihmm.Posterior.load(tmp_path / "saved")):
+        np.testing.assert_allclose(np.ravel(posterior.data.values) + posterior.data.baseline[:, 0], y)
+        assert agreement(posterior.smooth(y)[:, :-1].argmax(axis=1), path) > 0.99
+        left = posterior.data.values  # without it already
+        np.testing.assert_allclose(posterior.log_likelihood(y), posterior.log_likelihood(left))
+        for method in (posterior.log_likelihood, posterior.smooth, posterior.filter, posterior.decode):
+            with pytest.raises(ValueError, match="that of other series is not known"):
+                method(y + 1.0)
+        with pytest.raises(ValueError, match="that of other series is not known"):
+            posterior.forecast(3, y[:100])
+
+
+def test_imputed_values_are_around_the_baseline():
+    y = 3.0 * visits(7) + TRENDS["line"] + noise(7, 0.4)
+    gap = np.arange(200, 900, 50)
+    known = y.copy()
+    known[gap] = np.nan
+    hmm = ihmm.InfiniteHMM(draws=30, tune=30, chains=1, random_state=0).fit(known)
+    assert hmm.choice_.baseline is not None
+    imputed = hmm.posterior_.impute()
+    np.testing.assert_array_equal(imputed.steps, gap)
+    assert np.median(np.abs(np.ravel(imputed.mean) - y[gap])) < 0.6
+
+
 def test_simulations_without_the_baseline_say_so(drifting):
     _, _, hmm = drifting
-    for simulate in (hmm.forecast, hmm.sample):
+    for simulate in (hmm.forecast, hmm.sample, hmm.posterior_.forecast):
         with pytest.warns(UserWarning, match="without the slow baseline of the fit"):
             simulate(3)
 

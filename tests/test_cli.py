@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from click.testing import CliRunner
 
 import ihmm
 from ihmm.cli import _demo, cli
+from ihmm.cli._runs import wrapped
 from ihmm.cli._simulate import EMISSIONS
 from ihmm.running.start import dispersed
 from ihmm.series.sequences import Sequences
@@ -59,6 +61,23 @@ def ihmm_process(*args, **settings):
     )
 
 
+# Jobs in the background of a shell and of nohup ignore these signals, and child processes inherit that
+ON_A_TERMINAL = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for name in {"SIGTERM", "SIGHUP"} & set(dir(signal)):
+    signal.signal(getattr(signal, name), signal.SIG_DFL)
+from ihmm.__main__ import main
+main()
+"""
+
+
+def start_on_a_terminal(*args):
+    """Start a command in a new process that receives signals, as it does on a terminal."""
+    command = [sys.executable, "-c", ON_A_TERMINAL, *map(str, args)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
 def fit(*args):
     return run("fit", "trace.csv", "--column", "current", *SHORT, *args)
 
@@ -72,7 +91,7 @@ def test_times_are_in_all_results(option):
     posterior = ihmm.Posterior.load("runs/x")
     assert posterior.clock.step == pytest.approx(0.1)
     assert "dwell (s)" in result.stdout
-    assert "Transitions per second in a state" in result.stdout
+    assert "Transition rates per second" in result.stdout
     np.testing.assert_array_equal(pd.read_csv("runs/x/segmentation.csv")["time_s"], np.arange(300) / 10)
     states, rates = pd.read_csv("runs/x/states.csv"), pd.read_csv("runs/x/rates.csv")
     np.testing.assert_allclose(states["dwell_s"], 0.1 * states["dwell"])
@@ -190,6 +209,12 @@ def test_the_model_of_counts_is_that_of_the_estimator(option):
         "poisson" if "poisson" in option else "auto", sticky="--no-sticky" not in option, draws=1, tune=0, chains=1
     )
     assert ihmm.Posterior.load("x").model == estimator.fit(counts[:, None]).posterior_.model
+
+
+def test_white_noise_can_be_asked_for():
+    """As a check may advise: --emission levels --order 0."""
+    fit("--emission", "levels", "--order", "0", "--out", "x")
+    assert "order=0" in run("info", "x").stdout
 
 
 def test_the_order_of_an_autoregression_is_an_option():
@@ -489,7 +514,7 @@ def test_an_existing_folder_is_not_overwritten():
 
 def test_resume_cannot_remove_draws():
     fit("--out", "x")
-    assert "cannot end at 5" in error_of("resume", "x", "--draws", "5")
+    assert "cannot be cut to 5" in error_of("resume", "x", "--draws", "5")
 
 
 def test_a_missing_report_package_is_an_error_before_sampling(monkeypatch):
@@ -574,11 +599,7 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one():
         "3",
         "--no-report",
     )
-    # shells start background jobs with SIGINT ignored, and child processes inherit that
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import ihmm.__main__ as m; m.main()"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, *args, "--out", "x"], stderr=subprocess.PIPE, text=True)
+    process = start_on_a_terminal(*args, "--out", "x")
     end = time.monotonic() + 120
     while not Path("x/run.json").exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -620,6 +641,21 @@ def test_progress_is_shown_on_a_terminal_only():
     assert "300 rows of current; NoisyLevels emission" in output
     assert "chain 1" in output
     assert stderr_of("--quiet") == ""
+
+
+def test_prose_is_wrapped_on_a_terminal_only(monkeypatch):
+    class Terminal(StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "\n  ✓ " + "so many words " * 8 + "\n  → Next: ihmm fit --config runs/x/settings.toml --tune 2000 --out y"
+    lines = wrapped(text, Terminal()).splitlines()
+    assert lines[0] == ""
+    assert all(len(line) <= 40 for line in lines[:-1])
+    assert all(line.startswith("    ") for line in lines[2:-1])
+    assert lines[-1] == text.splitlines()[-1]
+    assert wrapped(text, StringIO()) == text
 
 
 # Files, devices, names and signals
@@ -731,21 +767,8 @@ def test_names_that_are_not_text_are_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_end_saves_the_draws(number):
-    command = [
-        "fit",
-        "trace.csv",
-        "--column",
-        "current",
-        "--draws",
-        "100000",
-        "--seed",
-        "1",
-        "--chains",
-        "1",
-        "--out",
-        "x",
-    ]
-    with subprocess.Popen([sys.executable, "-m", "ihmm", *command], stderr=subprocess.PIPE, text=True) as process:
+    command = "fit trace.csv --column current --draws 100000 --seed 1 --chains 1 --out x"
+    with start_on_a_terminal(*command.split()) as process:
         while not list(Path("x").glob("chain-0/*.chunk")) and process.poll() is None:
             time.sleep(0.1)
         process.send_signal(number)
@@ -768,4 +791,7 @@ def test_predict_does_not_know_the_baseline_of_other_data():
     run("fit", "drift.csv", *SHORT, "--out", "x")
     values = np.ravel(ihmm.Posterior.load("x").data.values)
     assert np.std(values) < np.std(y)
-    assert "slow baseline" in error_of("predict", "x", "drift.csv")
+    predicted = pd.read_csv(StringIO(run("predict", "x", "drift.csv").stdout))
+    assert np.mean(predicted["state"] == pd.read_csv("x/segmentation.csv")["state"]) > 0.99
+    pd.DataFrame({"y": y + 1.0}).to_csv("other.csv", index=False)
+    assert "slow baseline" in error_of("predict", "x", "other.csv")

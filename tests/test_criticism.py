@@ -213,7 +213,7 @@ def test_a_number_of_levels_that_depends_on_the_threshold_is_named():
     (found,) = check_overlap(levels)
     assert found.unsettled
     assert not found.gross
-    assert "2 instead of 3 if slightly larger differences are ignored" in found.text
+    assert "of the 3, 2 are left if slightly larger differences are ignored" in found.text
     assert not list(check_overlap(SimpleNamespace(n_levels=2, by_draw=levels.by_draw)))
 
 

@@ -162,6 +162,12 @@ def test_a_parameter_named_like_a_hyperparameter_keeps_apart():
 
 
 @pytest.mark.slow
+def test_a_hyperparameter_is_there_once():
+    """Without stickiness, the mass tied to β is all there is."""
+    plain = ihmm.Model(ihmm.Normal(mean=3, strength=0.1, rate=0.3), ihmm.HDPPrior())
+    assert {"alpha", "concentration"} & set(draw_some(plain).to_datatree()["posterior"]) == {"concentration"}
+
+
 def test_arviz_summarises_and_scores_the_tree_without_a_warning():
     pytest.importorskip("xarray_einstats", reason="the part of arviz-stats that reads trees needs it")
     import arviz_stats

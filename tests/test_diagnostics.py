@@ -1,6 +1,7 @@
 """The verdict: every kind of problem is found and named, and chains without problems are called reliable."""
 
 import re
+import shlex
 import sys
 
 import numpy as np
@@ -10,7 +11,7 @@ import ihmm
 from ihmm.diagnostics import agreement
 from ihmm.diagnostics import check as diagnostics
 from ihmm.diagnostics.check import Criticism, Evidence
-from ihmm.diagnostics.remedies import RunFacts, remedy
+from ihmm.diagnostics.remedies import RunFacts, Slow, remedy
 
 CHAINS, DRAWS, STEPS = 4, 400, 60
 
@@ -86,7 +87,7 @@ def test_chains_at_one_and_three_levels_never_agree():
     result = verdict(paths=[healthy_path(rng) for _ in range(3)] + [single], numbers=numbers, likelihood=likelihood)
     assert not result
     assert not result.stable
-    assert "3 chains at 3 levels, 1 at 1; log p(y | θ) is higher by 140 for 3 (chains 0, 1, 2)" in str(result)
+    assert "3 chains have 3 levels, 1 has 1; log p(y | θ) is 140 higher with 3 (chains 0, 1, 2)" in str(result)
     assert result.agreement.distance[0, 3] > 0.6
     assert [mode.chains for mode in result.agreement.modes] == [(0, 1, 2), (3,)]
 
@@ -103,7 +104,8 @@ def test_levels_that_differ_in_place_but_not_in_number_are_different_modes():
     other = np.tile(np.arange(STEPS) // 20, (agreement.MAX_PATHS, 1))
     result = verdict(paths=[healthy_path(rng) for _ in range(3)] + [other])
     assert not result
-    assert "3 chains at 3 levels, 1 at 3 others" in str(result)
+    assert "3 chains have 3 levels, 1 has 3 others" in str(result)
+    assert result.verdict == "Not reliable: the chains have not converged."
 
 
 def test_uncertain_segmentations_agree_if_they_are_equally_uncertain_in_all_chains():
@@ -132,7 +134,7 @@ def test_a_quantity_that_differs_between_the_chains_is_named():
     mean = rng.normal([[1], [1], [1], [1.3]], 0.1, (CHAINS, DRAWS))
     result = verdict(**{"mean of level 0": mean})
     assert not result
-    assert "The chains do not agree: R-hat is above 1.01 for mean of level 0" in str(result)
+    assert "The chains do not agree: R-hat is above 1.01 for mean of level 0 (" in str(result)
 
 
 def test_chains_that_are_constant_at_different_values_do_not_agree():
@@ -148,7 +150,7 @@ def test_differences_too_small_to_matter_are_settled():
     assert not verdict(**evidence)
     settled = verdict(**evidence, tolerances={"share of level 0": 0.002})
     assert settled
-    assert "Known less exactly, which does not affect the above: share of level 0" in str(settled)
+    assert "✓ The chains differ by too little to matter in share of level 0 (R-hat" in str(settled)
 
 
 def test_a_rare_episode_does_not_unsettle_a_quantity():
@@ -163,7 +165,7 @@ def test_a_chain_that_explains_the_data_worse_is_found():
     likelihood = np.random.default_rng(1).normal([[-500], [-500], [-500], [-530]], 2, (CHAINS, 24))
     result = verdict(likelihood=likelihood)
     assert not result
-    assert "the same levels, but log p(y | θ) is higher by" in str(result)
+    assert re.search(r"the same levels, but log p\(y \| θ\) is \d+ higher in chain \d than in chain 3", str(result))
 
 
 def test_a_gain_that_is_small_for_so_many_steps_does_not_matter():
@@ -177,7 +179,7 @@ def test_a_gain_that_is_small_for_so_many_steps_does_not_matter():
 
 
 def test_a_number_of_levels_that_was_given_is_said_to_be():
-    assert verdict(number_given=True).verdict.startswith("Reliable if there are 3 levels, a number taken as given")
+    assert verdict(number_given=True).verdict.startswith("Reliable if there are 3 levels, which was taken as given")
 
 
 def test_kinetic_states_that_differ_between_the_chains_are_said_to():
@@ -244,7 +246,7 @@ def test_a_gross_misfit_is_never_reliable():
 
 
 def test_levels_that_overlap_are_no_fault_of_the_model():
-    overlap = Criticism("Levels overlap: there are 2 instead of 3", False, unsettled="levels overlap: …")
+    overlap = Criticism("Levels overlap: of the 3, 2 are left", False, unsettled="levels overlap: …")
     result = verdict(criticisms=[overlap])
     assert not result.reliable
     assert not result.contradicted
@@ -262,6 +264,7 @@ def test_one_chain_is_not_enough():
     result = verdict(**{"mean of level 0": rng.normal(size=(1, DRAWS))})
     assert not result
     assert "There is only one chain" in str(result)
+    assert result.verdict == "Not reliable yet: a single chain cannot be compared with others."
     assert "chains=4" in str(result)
 
 
@@ -269,19 +272,66 @@ def test_too_few_draws_are_not_diagnosed():
     result = verdict(**{"mean of level 0": np.random.default_rng(4).normal(size=(2, 20))})
     assert not result
     assert "20 draws per chain are too few to diagnose" in str(result)
+    assert result.verdict == "Not reliable yet: there are too few draws."
+
+
+def advice(draws, tune, init="auto", order=0, **problems):
+    return remedy(RunFacts(draws, tune, init, noise_order=order), **problems)
 
 
 def test_advice_is_never_in_force_already():
-    assert remedy(RunFacts(1000, 500, "auto"), stuck=True).settings == {"tune": 2000}
-    assert remedy(RunFacts(1000, 2000, "auto"), stuck=True).settings == {"tune": 8000}
-    assert remedy(RunFacts(1000, 500, 10), stuck=True).settings == {"init": "auto", "tune": 2000}
-    long = remedy(RunFacts(1000, 20_000, "auto"), stuck=True)
-    assert not long.settings
-    assert "modes of the posterior" in long.text()
-    more = remedy(RunFacts(1000, 500, "auto"), few_draws=2.4)
+    assert advice(500, 300, stuck=True).settings == {"tune": 2000}
+    assert advice(500, 300, 10, stuck=True).settings == {"init": "auto", "tune": 2000}
+    assert advice(4000, 300, 10, stuck=True).settings == {"init": "auto"}
+    assert advice(500, 300, drifting=True).settings == {"tune": 2000}
+    assert advice(4000, 300, drifting=True).settings == {"tune": 4500}
+    assert advice(1000, 500) is None
+
+
+def test_longer_runs_are_not_advised_where_they_do_not_help():
+    """Chains that kept their modes for as many draws would keep them while they are tuned."""
+    for stuck in (advice(4000, 300, stuck=True), advice(1000, 20_000, stuck=True)):
+        assert not stuck.settings
+        assert stuck.draws is None
+        assert "separate modes of the posterior" in stuck.text()
+        assert stuck.text() == stuck.text("runs/x")
+    drifting = advice(4000, 20_000, drifting=True)
+    assert not drifting.settings
+    assert "Try a simpler model" in drifting.text()
+
+
+def test_more_draws_are_advised_if_they_suffice():
+    more = advice(1000, 500, slow=Slow("share of level 0", 2.4))
     assert more.text() == "Next: fit again with draws=2500"
     assert more.text("runs/x") == "Next: ihmm resume runs/x --draws 2500"
-    assert remedy(RunFacts(1000, 500, "auto")) is None
+    assert advice(500, 300, slow=Slow("share of level 0", 50)).draws == 4000
+    assert advice(4000, 300, slow=Slow("share of level 0", 3)).draws == 12_000
+
+
+def test_what_mixes_too_slowly_is_said_to():
+    share = advice(4000, 300, slow=Slow("share of level 0", 8)).text()
+    assert "for share of level 0, about 32,000 draws per chain would be needed" in share
+    assert "quote share of level 0 with the differences between them" in share
+    assert "far more draws" in advice(4000, 300, slow=Slow("share of level 0", 80)).text()
+    assert "coarser resolution" in advice(4000, 300, slow=Slow("number of levels", 8)).text()
+    mean = Slow("mean of level 1", 8)
+    assert "The noise remembers earlier steps" in advice(4000, 300, order=2, slow=mean).text()
+    assert "noise" not in advice(4000, 300, slow=mean).text()
+
+
+def test_only_what_is_wrong_first_is_answered():
+    """Draws of chains that are stuck are of no use, and a single chain may need no tuning."""
+    both = advice(500, 300, stuck=True, slow=Slow("mean of level 0", 8))
+    assert both.text() == "Next: fit again with tune=2000"
+    alone = verdict(**{"mean of level 0": np.random.default_rng(4).normal(size=(1, DRAWS))})
+    assert alone.remedy.settings == {"chains": 4}
+
+
+def test_a_command_to_type_is_quoted_for_the_shell():
+    again = remedy(RunFacts(500), settings=['duration="negative binomial"']).text("my runs/x")
+    assert shlex.split(again)[1:-2] == [
+        *("ihmm", "fit", "--config", "my runs/x/settings.toml", "--duration", "negative binomial")
+    ]
 
 
 @pytest.mark.slow

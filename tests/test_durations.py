@@ -65,6 +65,30 @@ def test_a_hazard_that_is_not_a_probability_is_refused(law):
         ihmm.sample(model, series(40), draws=2, tune=0, chains=1, seed=1, progress=False)
 
 
+class NoProbability(Geometric):
+    def log_probability(self, d, omega):
+        return np.full(np.broadcast_shapes(np.shape(d), omega.p.shape), np.nan)
+
+
+class NoSurvivor(Geometric):
+    def log_survivor(self, d, omega):
+        return super().log_survivor(d, omega) + np.inf
+
+
+class NoMean(Geometric):
+    def mean(self, omega):
+        return np.full(omega.p.shape, np.nan)
+
+
+@pytest.mark.parametrize("law", [NoProbability(), NoSurvivor(), NoMean()], ids=lambda law: type(law).__name__)
+def test_a_law_without_finite_probabilities_is_named_and_not_the_emission(law):
+    model = ihmm.Model(ihmm.Normal(), PRIOR, law, left_censored=isinstance(law, NoMean))
+    with pytest.raises(
+        ValueError, match=rf"{type(law).__name__}\..*(nan|inf) as the log probability that a state lasts"
+    ):
+        ihmm.sample(model, series(60), draws=2, tune=0, chains=1, seed=1, progress=False)
+
+
 @every_law
 def test_probabilities_survivor_function_and_hazards_belong_together(law):
     omega = law.sample_prior(np.random.default_rng(0), 4)

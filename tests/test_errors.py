@@ -1,5 +1,8 @@
 """Wrong arguments are answered before any sampling, with what was expected, what came, and what to do."""
 
+import inspect
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -209,6 +212,29 @@ def test_a_path_must_not_visit_more_states_than_a_finite_model_has():
 @pytest.mark.parametrize(("y", "steps"), [([], 0), ([1], 1), (np.zeros((0, 1)), 0), (np.zeros((1, 1)), 1)])
 def test_a_series_needs_two_steps(model, y, steps):
     assert_refused(f"sequence 0 has {steps} step(s)", "at least 2", model=model, y=y)
+
+
+@pytest.mark.parametrize("fit", [lambda y: ihmm.sample(NORMAL, y), ihmm.InfiniteHMM().fit], ids=["sample", "fit"])
+def test_what_is_no_series_is_named(fit):
+    for y, message in (
+        ("trace.csv", "expected numbers, got 'trace.csv'; read a file first"),
+        (Path("trace.csv"), "expected numbers, got 'trace.csv'; read a file first"),
+        (None, "expected an array, a list or a data frame of numbers, got NoneType"),
+        ({"y": [1, 2]}, "expected an array, a list or a data frame of numbers, got dict"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            fit(y)
+
+
+def test_rows_of_different_lengths_are_no_table():
+    with pytest.raises(ValueError, match="X has rows of different lengths; if they are series, make each of them an"):
+        ihmm.InfiniteHMM().fit([[1, 2, 3], [4, 5]])
+
+
+def test_signatures_can_be_read():
+    """As shown by help() and in notebooks: NumPy's types of arrays are unions that take a screen each."""
+    for function in (ihmm.sample, ihmm.iterate, ihmm.InfiniteHMM.fit, ihmm.InfiniteHMM.predict):
+        assert "numpy._typing" not in str(inspect.signature(function))
 
 
 def test_the_sequence_that_is_too_short_is_named():

@@ -142,8 +142,8 @@ def test_repr_has_the_size_the_number_of_states_and_the_range_of_the_log_joint(p
     log_joint = posterior.traces["log_joint"]
     values, count = np.unique(posterior.n_states, return_counts=True)
     assert "2 chains × 6 draws, T = 36 in 2 sequences" in text
-    assert f"states     {values[count.argmax()]} ({100 * count.max() / 12:.0f}%)" in text
-    assert f"{log_joint.min():.1f} to {log_joint.max():.1f}" in text
+    assert f"n_states   {values[count.argmax()]} ({100 * count.max() / 12:.0f}%)" in text
+    assert f"{log_joint.min():.1f} to {log_joint.max():.1f}".replace("-", "−") in text
     assert len(text.splitlines()) <= 4
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import lognorm, norm
 
 import ihmm
-from ihmm.diagnostics.doubts import check_rival
+from ihmm.diagnostics.doubts import check_length, check_rival
 from ihmm.diagnostics.rivals import CLOSE, UNDECIDED, log_jacobian, rival_of_counts, rival_of_levels, rival_of_one_level
 from ihmm.pilot._fit import Series
 
@@ -62,6 +62,14 @@ def test_a_slow_trend_around_one_level_has_no_rival():
     assert rival(y) is None
 
 
+def test_a_few_values_settle_nothing():
+    (few,) = check_length(ihmm.Model(ihmm.Normal()), np.append(np.zeros(3), np.full(50, np.nan))[:, None])
+    assert few.unsettled == "3 values are too few to settle the number of levels"
+    assert not few.gross
+    assert not list(check_length(ihmm.Model(ihmm.Normal()), np.zeros((30, 1))))
+    assert not list(check_length(ihmm.Model(ihmm.Normal(), ihmm.FinitePrior(2)), np.zeros((3, 1))))
+
+
 def test_too_little_or_nothing_to_compare_has_no_rival():
     assert rival(np.zeros(100)) is None
     assert rival(np.arange(20.0)) is None
@@ -72,11 +80,12 @@ def test_only_a_single_level_that_was_inferred_from_measurements_is_doubted():
     values, ends = y[:, None], np.array([0, len(y)])
     model = ihmm.Model(ihmm.NoisyLevels(2, filtered=True))
     (found,) = check_rival(model, values, ends, SINGLE)
-    assert found.unsettled == "either reading fits: a single level in noise that remembers 2 steps, or 3 levels"
+    readings = "as a single level in noise with a memory of 2 steps, or as 3 levels"
+    assert found.unsettled == f"the data can be read either way: {readings}"
     assert found.setting == 'emission="levels", order=0'
     assert not found.gross
     (found,) = check_rival(ihmm.Model(ihmm.NoisyLevels()), values, ends, SINGLE)
-    assert found.unsettled == "either reading fits: a single level, or 3 that are close together"
+    assert found.unsettled == "the data can be read either way: as a single level, or as 3 that are close together"
     assert not found.setting  # which is in force already
     given = ihmm.Model(ihmm.NoisyLevels(2, filtered=True), ihmm.FinitePrior(1))
     assert not list(check_rival(given, values, ends, SINGLE))
@@ -153,7 +162,7 @@ def test_counts_of_one_rate_cut_in_two_are_doubted():
     y, ends = np.random.default_rng(0).poisson(4, 300), np.array([0, 300])
     levels = SimpleNamespace(n_levels=2, segmentation=(y > 4).astype(int))
     (found,) = check_rival(ihmm.Model(ihmm.Poisson()), y[:, None], ends, levels)
-    assert found.unsettled == "either reading fits: 2 levels, or a single level of Poisson counts"
+    assert found.unsettled == "the data can be read either way: as 2 levels, or as a single level of Poisson counts"
 
 
 def test_rates_that_differ_have_no_rival():

@@ -223,7 +223,7 @@ def test_a_sweep_abandoned_by_a_second_ctrl_c_stores_nothing(tmp_path, often, wh
 
 def test_more_draws_can_be_added(finished):
     assert_same(ihmm.resume(finished, draws=90, progress=False), run(draws=90))
-    with pytest.raises(ValueError, match="started for 90 draws per chain and cannot end at 60"):
+    with pytest.raises(ValueError, match="is of 90 draws per chain and cannot be cut to 60"):
         ihmm.resume(finished, draws=60)
 
 

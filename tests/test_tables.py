@@ -36,6 +36,13 @@ def test_a_column_by_name(write):
     assert table.names == ["trace.csv"]
 
 
+@pytest.mark.parametrize("cells", [("a", "a", "a"), ("2.5", "", "2.5")])
+def test_a_column_with_one_value_only_is_mentioned(write, cells):
+    file = write("x,y\n" + "".join(f"{cell},{i}.5\n" for i, cell in enumerate(cells)))
+    assert read([file], ["x"]).notes == ("Column x has the same value in every row.",)
+    assert read([file], ["y"]).notes == ()
+
+
 def test_columns_are_numbered_without_a_header(write):
     table = read([write("0.1,1.5\n0.2,-2\n")], ["2"])
     assert column(table) == [1.5, -2]

@@ -1,5 +1,7 @@
 """Sampling from the posterior: `sample`, `resume` and `iterate`."""
 
+from __future__ import annotations
+
 import os
 import warnings
 from collections.abc import Iterable, Sequence

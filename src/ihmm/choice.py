@@ -58,7 +58,7 @@ class Choice:
         """What the model is for: the data that it was chosen for, without the baseline."""
         if self.baseline is None:
             return data
-        return replace(data, values=data.values - self.baseline.reshape(data.values.shape))
+        return replace(data, values=data.values - self.baseline.reshape(data.values.shape), baseline=self.baseline)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class Data(NamedTuple):
     columns: tuple[str, ...] | None = None  # names of several columns, if they have names
     symbols: tuple[str, ...] | None = None  # what integers stand for, if the series were texts
     clock: Clock | None = None  # times of the steps, if they are known
+    baseline: FloatArray | None = None  # (T, D): what was subtracted from the observations, if anything was
     first: int = 0  # number of the first time step in the whole data, for messages
 
     @property

@@ -85,6 +85,8 @@ def _posterior(posterior: "Posterior", by_state: dict[str, FloatArray], *, state
 def _traced(posterior: "Posterior", *, states: bool) -> Group:
     """Hyperparameters that are not fixed and, if asked for, the states of each draw."""
     traces = {name: posterior.traces[name] for name in UNKNOWN if name in posterior.traces}
+    if "concentration" in traces and np.array_equal(traces["alpha"], traces["concentration"]):
+        del traces["alpha"]  # without stickiness they are the same
     variables: Variables = {name: (SAMPLE, trace) for name, trace in traces.items() if _varies(trace)}
     coordinates = _sample(posterior)
     if states:

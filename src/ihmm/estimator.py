@@ -1,6 +1,7 @@
 """InfiniteHMM: a scikit-learn estimator, with fitted attributes named as in hmmlearn."""
 
-import warnings
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,8 +96,8 @@ class InfiniteHMM(EstimatorOnDemand):
     levels_
         (n_samples,): segmentation of the training data by level, ``level_of_state_[labels_]``.
     n_states_, n_states_probabilities_
-        Number of states of the segmentation that agrees best with the draws. States are numbered from the most to the
-        least used, in all methods and attributes. And the posterior probability of each number of states visited.
+        Number of states of the segmentation that agrees best with the draws, numbered as `order_by` says in all methods
+        and attributes. And the posterior probability of each number of states visited.
     labels_
         (n_samples,): this segmentation of the training data.
     startprob_, transmat_
@@ -169,7 +170,7 @@ class InfiniteHMM(EstimatorOnDemand):
     _columns: tuple[str, ...] | None  # their names, None if they have none
     _symbols: tuple[str, ...] | None  # what integers stand for, if X holds texts
 
-    def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> "InfiniteHMM":
+    def fit(self, X: Any, y: Any = None, *, lengths: ArrayLike | None = None) -> InfiniteHMM:
         """Sample from the posterior given X. `y` is ignored, as in all unsupervised estimators."""
         clock = make_clock(self.dt, self.sample_rate)
         recorded = self._find_times(X, lengths)
@@ -230,7 +231,7 @@ class InfiniteHMM(EstimatorOnDemand):
         Returns its log probability, joint with X, and the sequence.
         """
         posterior, summary = self._posterior(), self._posterior().summary()
-        data = posterior.model.observe(self._series(X, lengths), shortest=1)
+        data = posterior.observe(self._series(X, lengths))
         labels = np.arange(summary.n_states)
         mean = FiniteHMM(summary.initial, summary.transitions, summary.phi, False, labels, summary.durations)
         states, log_probability = most_probable_states(posterior.model, data, mean)
@@ -242,13 +243,12 @@ class InfiniteHMM(EstimatorOnDemand):
 
     def forecast(self, steps: int, X: Any = None, *, lengths: ArrayLike | None = None) -> Forecast | list[Forecast]:
         """Forecast the steps after the training data, or after X; a list of forecasts for several series."""
-        self._report_baseline()
         return self._posterior().forecast(steps, None if X is None else self._series(X, lengths))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, IntArray]:
         """Simulate a series from a random draw: X, (n_samples, n_features), and its states, −1 for unseen states."""
         posterior = self._posterior()
-        self._report_baseline()
+        posterior.warn_of_baseline()
         _checks.count("n_samples", n_samples)
         seed = int(as_random_state(random_state).randint(2**31))
         rng = np.random.default_rng(seed)
@@ -293,34 +293,10 @@ class InfiniteHMM(EstimatorOnDemand):
         return next((clock for clock in clocks if clock is not None), None)
 
     def _series(self, X: Any, lengths: ArrayLike | None, *, y: Any = None, reset: bool = False) -> list[Array]:
-        """X as a list of validated series, (T, D) each, without the baseline of the fit, if that had one."""
-        if reset:
-            return self._validated(X, lengths, y=y, reset=True)
-        self._posterior()
-        series = self._validated(X, lengths, y=y, reset=False)
-        return series if self.choice_.baseline is None else self._without_baseline(series)
-
-    def _without_baseline(self, series: list[Array]) -> list[Array]:
-        data, baseline = self._posterior().data, self.choice_.baseline
-        assert baseline is not None
-        if [len(part) for part in series] == [len(baseline)]:
-            rest = series[0] - baseline
-            known = ~np.isnan(rest)
-            if np.allclose(rest[known], data.values.reshape(baseline.shape)[known]):
-                return [rest]
-        raise ValueError(
-            "the levels of this fit are around a slow baseline of its data, choice_.baseline; that of other series is "
-            "not known: subtract it from both and fit again, so that none is found, or fit both as a list of series"
-        )
-
-    def _report_baseline(self) -> None:
-        self._posterior()
-        if self.choice_.baseline is not None:
-            warnings.warn(
-                "simulated values are without the slow baseline of the fit, choice_.baseline; its future is not known",
-                UserWarning,
-                stacklevel=3,
-            )
+        """X as a list of validated series, (T, D) each."""
+        if not reset:
+            self._posterior()
+        return self._validated(X, lengths, y=y, reset=reset)
 
     def _validated(self, X: Any, lengths: ArrayLike | None, *, y: Any, reset: bool) -> list[Array]:
         if is_list_of_series(X):

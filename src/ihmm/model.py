@@ -186,7 +186,12 @@ class Model:
                 f"no time step is informative: {self.emission} needs more past values than any of the sequences has "
                 f"without a gap; the longest has {data.lengths.max()} steps"
             )
-        return data._replace(columns=sequences.columns, clock=sequences.clock, symbols=sequences.symbols)
+        return data._replace(
+            columns=sequences.columns,
+            clock=sequences.clock,
+            symbols=sequences.symbols,
+            baseline=sequences.baseline,
+        )
 
     def describe(self, y: Array, offsets: IntArray, missing: BoolArray | None = None) -> Data:
         """Data made of validated observations."""

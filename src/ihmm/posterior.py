@@ -22,7 +22,7 @@ from ihmm.model import Draw, Model
 from ihmm.predictions import averages, forecasts, predict
 from ihmm.samplers import Sampler
 from ihmm.series.clock import Clock
-from ihmm.series.sequences import numbers
+from ihmm.series.sequences import Sequences, numbers
 from ihmm.store.draw_storage import Draws, PackedDraws, StoredDraws
 from ihmm.summaries import summary as summaries
 from ihmm.summaries.levels import Levels, find_levels
@@ -42,7 +42,8 @@ class Posterior:
     Attributes
     ----------
     model, data, sampler, seed
-        What was sampled and how. `data` has the fields `y`, `offsets` and `lengths`.
+        What was sampled and how. `data` has the fields `y`, `offsets` and `lengths`, and `baseline`: what was
+        subtracted from the values, None if nothing was.
     traces
         Name → (chains, draws): n_states, log_joint, the hyperparameters, and diagnostics of the sampler.
     warmup
@@ -158,7 +159,8 @@ class Posterior:
                 draws=self.n_states.shape[1],
                 tune=None if settings is None else settings.tune,
                 init=None if settings is None else settings.init,
-                chains=len(self._records),
+                thin=1 if settings is None else settings.thin,
+                noise_order=int(getattr(self.model.emission, "order", 0)),
             )
             found = collect(self.model, self.data, self.draws, self.states, self.traces, self.levels(), run)
             self._checks[key] = diagnostics.check(found)
@@ -235,6 +237,7 @@ class Posterior:
         """Simulate the future of the fitted series, or of `y`, once per draw; a list for several sequences."""
         _checks.count("steps (to forecast)", steps)
         data = self.observe(y) if y is not None else None
+        self.warn_of_baseline()
         futures = forecasts.forecast(self.model, self.data, self.labelled_draws, steps, data)
         return futures[0] if len(futures) == 1 else futures
 
@@ -251,7 +254,34 @@ class Posterior:
     def observe(self, y: Any) -> Data:
         """Validate new series, whose columns and symbols are matched by name to those of the fit."""
         columns = self.data.columns or numbers(self.data.y[0].size)
-        return self.model.observe(y, shortest=1, columns=columns, symbols=self.data.symbols)
+        series = Sequences.of(y, shortest=1, columns=columns, symbols=self.data.symbols)
+        return self.model.observe(self._without_baseline(series), shortest=1, columns=columns)
+
+    def _without_baseline(self, series: Sequences) -> Sequences:
+        """Series without the slow baseline of the fit, which is known for the fitted series only."""
+        baseline, fitted = self.data.baseline, self.data.values
+        if baseline is None:
+            return series
+        baseline = baseline.reshape(fitted.shape)
+        if np.array_equal(series.lengths, self.lengths) and series.values.shape == fitted.shape:
+            known = ~np.isnan(fitted)
+            if np.allclose(series.values[known], (fitted + baseline)[known]):
+                return replace(series, values=series.values - baseline)
+            if np.allclose(series.values[known], fitted[known]):
+                return series
+        raise ValueError(
+            "the levels of this fit are around a slow baseline of its data, data.baseline; that of other series is not "
+            "known: subtract it from both and fit again, so that none is found, or fit both together"
+        )
+
+    def warn_of_baseline(self) -> None:
+        """Say that simulated values are without the slow baseline of the fit, if there is one."""
+        if self.data.baseline is not None:
+            warnings.warn(
+                "simulated values are without the slow baseline of the fit, data.baseline; its future is not known",
+                UserWarning,
+                stacklevel=3,
+            )
 
     @cached_property
     def labelled_draws(self) -> "list[predict.LabelledDraw]":
@@ -390,8 +420,8 @@ class Posterior:
         lines = [
             f"Posterior of {chains} chain{'s' * (chains > 1)} × {draws} draw{'s' * (draws > 1)}, "
             f"T = {self.lengths.sum()}" + (f" in {n_sequences} sequences" if n_sequences > 1 else ""),
-            f"  states     {_shares(self.n_states_probabilities())}",
-            f"  log_joint  {log_joint.min():.1f} to {log_joint.max():.1f}",
+            f"  n_states   {_shares(self.n_states_probabilities())}",
+            f"  log_joint  {log_joint.min():.1f} to {log_joint.max():.1f}".replace("-", "−"),
         ]
         if longer:
             lines.append(f"  chains have {', '.join(str(len(record)) for record in self._records)} draws, see .draws")

@@ -57,6 +57,9 @@ class Trajectory:
         self.labels = labels  # of the states of `path` in this draw; None: they are the same
         self._statistics = statistics
 
+    def __repr__(self) -> str:
+        return f"<trajectory of {len(self.states)} steps>"
+
     @cached_property
     def states(self) -> IntArray:
         path = self.path.fetch()

@@ -36,7 +36,7 @@ from ihmm.cli._options import (
     skip_rows_option,
     time_option,
 )
-from ihmm.cli._runs import check_report, count_rows, next_folder, warnings_on_stderr
+from ihmm.cli._runs import check_report, count_rows, next_folder, warnings_on_stderr, wrapped
 from ihmm.cli.fit_options import FitOptions
 
 if TYPE_CHECKING:
@@ -87,14 +87,14 @@ def _read_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
 )
 @click.option(
     "--order",
-    type=POSITIVE,
-    help="Order of an autoregressive emission (default 1) or of the noise of levels (0).",
+    type=NOT_NEGATIVE,
+    help="Order of an autoregressive emission (default 1) or of the noise of levels (default 0).",
 )
 @click.option("--sticky/--no-sticky", default=True, show_default=True, help="Model a bias towards self-transitions.")
 @click.option(
     "--duration",
     type=click.Choice(_checks.DURATIONS),
-    help="Law of how long states last; by default as in a hidden Markov model.",
+    help="Distribution of dwell times; by default as auto chooses, or as in a hidden Markov model.",
 )
 @click.option("--min-dwell", type=POSITIVE, help="Least number of steps that a state lasts; auto chooses it.")
 @click.option("--left-censored", is_flag=True, help="The first visit of a series may have begun before it.")
@@ -199,7 +199,7 @@ def fit(
         names = fit_options.parse_names(options.name)
         provenance.write(run, options.files, table, options.seed, choice, options.order_by, names)
     if not quiet and sys.stderr.isatty():
-        click.echo(_description(options, table, model, run), err=True)
+        click.echo(wrapped(_description(options, table, model, run), sys.stderr), err=True)
     from ihmm.running.start import dispersed  # slow to import
 
     data = choice.without_baseline(table.sequences)
@@ -296,8 +296,9 @@ def _write_and_print(posterior: "Posterior", run: Path, *, report: bool, as_json
         return
     click.echo(outputs.describe(posterior, run))
     if record.get("reasons"):
-        click.echo("\nWhy this model:\n  " + "\n  ".join(record["reasons"]))
-    click.echo(f"\n{posterior.check().text(str(run))}")
-    click.echo(f"\nFiles in {run}: {', '.join(name for name in outputs.FILES if (run / name).exists())}.")
+        click.echo(wrapped("\nWhy this model:\n  " + "\n  ".join(record["reasons"]), sys.stdout))
+    click.echo(wrapped(f"\n{posterior.check().text(str(run))}", sys.stdout))
+    files = ", ".join(name for name in outputs.FILES if (run / name).exists())
+    click.echo(wrapped(f"\nFiles in {run}: {files}.", sys.stdout))
     if (run / outputs.REPORT).exists():
         click.echo(f"Open {run / outputs.REPORT} in a browser to see the report.")

@@ -1,6 +1,7 @@
 """ihmm info: the contents of a run folder."""
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -40,9 +41,9 @@ def info(run: Path) -> None:
         "next": f"ihmm resume {run}" if contents.unfinished and not is_busy else "",
         "data": f"{count_rows(int(lengths.sum()))}{columns}{series}{every}",
         "files": ", ".join(file["path"] for file in record.get("files", ())),
-        "emission": settings.model.emission,
-        "duration": settings.model.duration,
-        "prior": settings.model.prior,
+        "emission": _rounded(settings.model.emission),
+        "duration": _rounded(settings.model.duration or ""),
+        "prior": _rounded(settings.model.prior),
         "sampler": settings.sampler,
         "schedule": f"{settings.tune} tuning sweeps{thinned}",
         "seed": settings.seed,
@@ -54,6 +55,11 @@ def info(run: Path) -> None:
     for name, value in lines.items():
         if value not in (None, ""):
             click.echo(f"  {name:<10}{value}")
+
+
+def _rounded(setting: object) -> str:
+    """A setting in which no number has more decimals than anyone reads; run.json has all of them."""
+    return re.sub(r"\b\d+\.\d{5,}\b(?!e)", lambda number: f"{float(number[0]):.4g}", str(setting))
 
 
 def _result(run: Path) -> str:

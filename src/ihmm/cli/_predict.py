@@ -49,18 +49,13 @@ def predict(
     with input_errors():
         posterior = load(run)
         fitted = fit_options.read_run(run)
-        if provenance.read(run).get("baseline"):
-            raise ValueError(
-                f"the levels of {run} are around a slow baseline of its data; that of other data is not known: "
-                "subtract it from both and fit again, so that none is found, or fit all files at once"
-            )
         if not files:
             raise ValueError("no input file; name at least one file to predict")
         recorded = _columns_of(run)
         table = _read(files, column or recorded or fitted.get("column", ()), id, delimiter, fitted)
         if table.columns != recorded and sorted(table.columns) == sorted(recorded):
             table = _read(files, recorded, id, delimiter, fitted)
-        posterior.model.observe(table.series, shortest=1)
+        posterior.observe(table.series)
         check_writable(out)
         outputs.write_predictions(sys.stdout if out is None else out, posterior, table, causal=causal)
     held_out = posterior.log_likelihood(table.series).sum()

@@ -1,10 +1,12 @@
 """Run folders: their names, loading them, and the packages that a report needs."""
 
+import shutil
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -42,6 +44,19 @@ def warnings_on_stderr() -> Iterator[None]:
     with warnings.catch_warnings(action="always", category=UserWarning):
         warnings.showwarning = show
         yield
+
+
+def wrapped(text: str, stream: TextIO) -> str:
+    """Prose in lines that fit a terminal, if `stream` is one. Commands stay on one line, so that they can be copied."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        whole = "Next: " in line or not line
+        lines += [line] if whole else textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def check_report(requested: bool | None) -> bool:

@@ -140,7 +140,7 @@ def _rate_lines(posterior: Posterior) -> list[str]:
     lines = [
         f"  {label[i]} → {label[j]}  {rate:.3g} [{low:.3g}, {high:.3g}]" for i, j, rate, low, high in rates[:MAX_RATES]
     ]
-    return [f"Transitions per second in a state, medians and 95% intervals; all are in {RATES}:", *lines]
+    return [f"Transition rates per second, medians and 95% intervals; all are in {RATES}:", *lines] if lines else []
 
 
 def write_predictions(file: Any, posterior: Posterior, table: Table, *, causal: bool) -> None:

@@ -37,7 +37,6 @@ def write(
         "symbols": table.symbols,
         "reasons": () if choice is None else choice.reasons,
         "resolution": None if choice is None else choice.resolution,
-        "baseline": choice is not None and choice.baseline is not None,
         "order_by": order_by,
         "names": [[k, name] for k, name in (names or {}).items()],
         "resumed": [],
@@ -89,7 +88,13 @@ def add_resumption(folder: Path) -> None:
 def _environment() -> dict[str, Any]:
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"date": date, "command": shlex.join(sys.argv), "versions": versions, "platform": platform.platform()}
+    return {"date": date, "command": shlex.join(_typed()), "versions": versions, "platform": platform.platform()}
+
+
+def _typed() -> list[str]:
+    """The command line as one types it: its first word is the path of a file otherwise."""
+    program, *arguments = sys.argv
+    return [*(["python", "-m", "ihmm"] if Path(program).name == "__main__.py" else [Path(program).name]), *arguments]
 
 
 def _digest(path: Path) -> str:

@@ -114,18 +114,19 @@ def _modes(far: Array, n_levels: IntArray, log_likelihood: FloatArray) -> tuple[
 
 
 def describe(modes: Sequence[Mode]) -> str:
-    """'3 chains at 3 levels, 1 at 8; log p(y | θ) is higher by 140 for 8.'"""
+    """'3 chains have 3 levels, 1 has 8; log p(y | θ) is 140 higher with 8 (chain 3).'"""
     numbers = [mode.n_levels for mode in modes]
     same = len(set(numbers)) == 1
     parts = []
     for i, (chains, n_levels, _) in enumerate(modes):
         chain = f" chain{'s' * (len(chains) > 1)}" if i == 0 else ""
-        level = f" at {n_levels}" + (f" level{'s' * (n_levels > 1)}" if i == 0 else " others" * same)
-        parts.append(f"{len(chains)}{chain}{level}")
+        plural = "s" * (n_levels > 1)
+        level = f" level{plural}" if i == 0 else f" other{plural}" * same
+        parts.append(f"{len(chains)}{chain} {'have' if len(chains) > 1 else 'has'} {n_levels}{level}")
     best, other = sorted(modes, key=lambda mode: -mode.log_likelihood)[:2]
     gain = best.log_likelihood - other.log_likelihood
     if not np.isfinite(gain):
         return ", ".join(parts) + "."
     which = f"chain{'s' * (len(best.chains) > 1)} {', '.join(map(str, best.chains))}"
-    name = f"{best.n_levels} ({which})" if numbers.count(best.n_levels) == 1 else which
-    return f"{', '.join(parts)}; log p(y | θ) is higher by {gain:.0f} for {name}."
+    where = f"with {best.n_levels} ({which})" if numbers.count(best.n_levels) == 1 else f"in {which}"
+    return f"{', '.join(parts)}; log p(y | θ) is {gain:.0f} higher {where}."

@@ -16,7 +16,7 @@ from ihmm import _html
 from ihmm._typing import Array, FloatArray
 from ihmm.diagnostics import convergence
 from ihmm.diagnostics.agreement import Agreement, describe
-from ihmm.diagnostics.remedies import Remedy, RunFacts, remedy
+from ihmm.diagnostics.remedies import Remedy, RunFacts, Slow, remedy
 
 if TYPE_CHECKING:
     import pandas
@@ -29,7 +29,7 @@ MIN_DRAWS = 50  # per chain, below which nothing is diagnosed
 MAX_DRIFT = 1.5  # from the first quarter of the draws to the last, in standard deviations within a quarter
 CHANCE = 1e-3  # probability of a false alarm when the chains are compared
 MIN_MAJORITY, MIN_SHARE = 0.6, 0.5  # of the draws that have the number of levels reported: of each chain, and of all
-MAX_FACTOR = 8.0  # by which more draws are advised at once
+MIN_FACTOR = 2.0  # by which more draws are advised at once
 MAX_KINETIC_RHAT = 1.1  # of the number of kinetic states
 MIN_GAIN, GAIN_PER_STEP = 5.0, 0.02  # differences in log p(y | θ) that do not matter: in all, or for each step
 NUMBER, LIKELIHOOD = "number of levels", "log p(y | θ)"
@@ -151,7 +151,7 @@ class Check:
         """One sentence."""
         if self.reliable and self.number_given:
             number = f"there are {self.n_levels} levels" if self.n_levels > 1 else "there is a single level"
-            return f"Reliable if {number}, a number taken as given: the chains agree on the rest."
+            return f"Reliable if {number}, which was taken as given: the chains agree on the rest."
         if self.reliable:
             number = f"the same {self.n_levels} levels" if self.n_levels > 1 else "a single level"
             within = "" if self.kinetics_agree else ", but not the same kinetic states within them"
@@ -165,8 +165,12 @@ class Check:
             share = f"{self.n_levels_share:.0%} of the draws have {self.n_levels}"
             return f"The chains agree, but the data leave the number of levels open: {share}."
         if self.stable:
-            return "Not there yet: the chains find the same levels, but more draws are needed to be sure of the rest."
-        return "Not reliable yet."
+            return "Not there yet: the chains find the same levels, but have not converged in all other respects."
+        if self.agreement is None:
+            return "Not reliable yet: there are too few draws."
+        if len(self.agreement.within) == 1:
+            return "Not reliable yet: a single chain cannot be compared with others."
+        return "Not reliable: the chains have not converged."
 
     def text(self, run: str | None = None) -> str:
         """The verdict, the findings and what to do next: as a command line if the folder of a `run` is given."""
@@ -193,7 +197,8 @@ def check(evidence: Evidence) -> Check:
     n_chains, n_draws = next(iter(evidence.details.values())).shape
     if n_draws < MIN_DRAWS:
         text = f"{n_draws} draws per chain are too few to diagnose: at least {MIN_DRAWS} are needed."
-        return Check((Finding(False, text),), False, False, remedy=remedy(evidence.run, few_draws=MAX_FACTOR))
+        few = Slow("a diagnosis", GOAL_ESS / n_draws)
+        return Check((Finding(False, text),), False, False, remedy=remedy(evidence.run, slow=few))
 
     details = {name: np.asarray(x, float) for name, x in evidence.details.items()}
     varying = {name: x for name, x in (quantities | details).items() if np.isfinite(x).all() and np.ptp(x) > 0}
@@ -210,15 +215,17 @@ def check(evidence: Evidence) -> Check:
     mixing = _check_rhat(used, rhat, bulk, apart, n_chains)
     drift = _check_drift({**used, LIKELIHOOD: evidence.log_likelihood}, evidence.small_gain)
     sizes = _check_ess({name: min(bulk[name], tail[name]) for name in used})
-    shortest = min((min(bulk[name], tail[name]) for name in used), default=np.inf)
+    slowest = min(used, key=lambda name: min(bulk[name], tail[name]), default="")
+    shortest = min(bulk[slowest], tail[slowest]) if slowest else np.inf
     criticisms = tuple(evidence.criticisms)
     findings = [modes, mixing, drift, sizes, *(Finding(False, criticism.text) for criticism in criticisms)]
     if not criticisms:
-        findings.append(Finding(True, "The data do not contradict the model in any way that was looked for."))
-    settled = [name for name in (*quantities, *details) if name in rhat and name not in used and name != NUMBER]
+        findings.append(Finding(True, "No misfit of the model was found."))
+    settled = [name for name in quantities if name in rhat and name not in used and name != NUMBER]
     unsettled_kinetics = _check_kinetics(np.asarray(evidence.n_states_by_draw, float))
     findings += unsettled_kinetics
-    findings += _report_details({name: rhat[name] for name in settled}, bulk)
+    findings += _report_settled({name: rhat[name] for name in settled})
+    findings += _report_details({name: rhat[name] for name in details if name in rhat}, bulk)
 
     stable = modes.fine and drift.fine
     agrees = stable and mixing.fine and sizes.fine
@@ -235,9 +242,9 @@ def check(evidence: Evidence) -> Check:
         remedy=remedy(
             evidence.run,
             one_chain=n_chains == 1,
-            stuck=not modes.fine or bool(apart),
+            stuck=not modes.fine and n_chains > 1,
             drifting=not drift.fine,
-            few_draws=float(np.clip(GOAL_ESS / shortest, 2, MAX_FACTOR)) if not (mixing.fine and sizes.fine) else 0.0,
+            slow=None if mixing.fine and sizes.fine else Slow(slowest, max(GOAL_ESS / shortest, MIN_FACTOR)),
             contradicted=any(criticism.gross for criticism in criticisms),
             settings=[criticism.setting for criticism in criticisms if criticism.setting],
         ),
@@ -299,7 +306,7 @@ def _check_modes(agreement: Agreement, log_likelihood: FloatArray, small_gain: f
     gain = float(np.ptp(mean))
     if gain > small_gain + 5 * error:
         best, worst = int(mean.argmax()), int(mean.argmin())
-        text = f"log p(y | θ) is higher by {gain:.0f} in chain {best} than in chain {worst}."
+        text = f"log p(y | θ) is {gain:.0f} higher in chain {best} than in chain {worst}."
         return Finding(False, f"The chains find the same levels, but {text}")
     share = float(agreement.distance.max())
     if share == 0:
@@ -327,7 +334,7 @@ def _check_rhat(
     if not high:
         top = max(rhat[name] for name in used)
         return Finding(True, f"{compared} agree on the levels: R-hat is at most {max(top, 1.0):.3f}.")
-    worst = ", ".join(f"{name} {value:.2f}" for name, value in sorted(high.items(), key=lambda item: -item[1])[:4])
+    worst = ", ".join(f"{name} ({value:.2f})" for name, value in sorted(high.items(), key=lambda item: -item[1])[:4])
     return Finding(False, f"{compared} do not agree: R-hat is above {MAX_RHAT} for {worst}.")
 
 
@@ -372,9 +379,16 @@ def _check_kinetics(n_states: FloatArray) -> list[Finding]:
     ]
 
 
+def _report_settled(rhat: Mapping[str, float]) -> Iterable[Finding]:
+    """Quantities that are used, in which the chains differ by less than matters; never a problem."""
+    high = [f"{name} (R-hat {value:.2f})" for name, value in rhat.items() if value > MAX_RHAT]
+    if high:
+        yield Finding(True, f"The chains differ by too little to matter in {', '.join(high)}.")
+
+
 def _report_details(rhat: Mapping[str, float], ess: Mapping[str, float]) -> Iterable[Finding]:
     """Quantities that the verdict does not rest on; never a problem."""
     rough = [name for name, value in rhat.items() if value > MAX_RHAT or ess[name] < GOAL_ESS]
     if rough:
         each = ", ".join(f"{name} (R-hat {rhat[name]:.2f}, effective sample size {ess[name]:.0f})" for name in rough)
-        yield Finding(True, f"Known less exactly, which does not affect the above: {each}.")
+        yield Finding(True, f"Estimated less precisely, with no effect on the verdict: {each}.")

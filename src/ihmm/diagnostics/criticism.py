@@ -13,7 +13,7 @@ import numpy as np
 from ihmm._typing import FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.diagnostics.check import Criticism
-from ihmm.diagnostics.doubts import check_overlap, check_rival
+from ihmm.diagnostics.doubts import check_length, check_overlap, check_rival
 from ihmm.diagnostics.residuals import residuals
 from ihmm.emissions import LogScale
 from ihmm.emissions.noisy_levels import MAX_ORDER
@@ -90,6 +90,7 @@ def _criticise(
         found += check_dwell(
             [visits_of(label[draw.states], data.offsets) for draw, label in zip(draws, label_of, strict=True)]
         )
+    found += check_length(model, values)
     found += check_overlap(levels)
     found += check_rival(model, values, data.offsets, levels, of_logarithms=not logs)
     found += check_cycle(level_visits, levels.n_levels)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ihmm._typing import FloatArray, IntArray
 from ihmm.diagnostics.check import Criticism
-from ihmm.diagnostics.rivals import CLOSE, Rival, rival_of_counts, rival_of_levels, rival_of_one_level
+from ihmm.diagnostics.rivals import CLOSE, SHORTEST, Rival, rival_of_counts, rival_of_levels, rival_of_one_level
 from ihmm.model import Model
 from ihmm.priors import FinitePrior
 from ihmm.summaries.levels import Levels
@@ -16,13 +16,23 @@ COUNTS = ("Poisson", "NegativeBinomial")
 MEASURED = ("NoisyLevels", "Normal", "NormalMean", "StudentT")  # families whose levels may be noise
 
 
+def check_length(model: Model, values: FloatArray) -> Iterator[Criticism]:
+    """Whether there are enough values to find more than one level: the prior favours few states."""
+    known = int(np.isfinite(values).any(axis=1).sum())
+    if known < SHORTEST and not isinstance(model.prior, FinitePrior):
+        text = f"There are only {known} values: with so few, the answer is mostly that of the prior."
+        yield Criticism(text, False, unsettled=f"{known} values are too few to settle the number of levels")
+
+
 def check_overlap(levels: Levels) -> Iterator[Criticism]:
     """Whether the number of levels depends on how much exactly the laws of one level have to overlap."""
     coarse = Counter(found.n_coarse for found in levels.by_draw).most_common(1)[0][0]
     if levels.n_levels > coarse and np.mean([found.n_coarse < levels.n_levels for found in levels.by_draw]) > 0.5:
-        text = f"Levels overlap: there are {coarse} instead of {levels.n_levels} if slightly larger differences"
-        unsettled = "levels overlap: their number depends on which differences matter"
-        yield Criticism(f"{text} are ignored. Say which do not matter: resolution=….", False, unsettled=unsettled)
+        left = f"{coarse} are left" if coarse > 1 else "a single one is left"
+        text = f"Levels overlap: of the {levels.n_levels}, {left} if slightly larger differences are ignored."
+        advice = "Set resolution to the smallest difference in the mean that matters to you."
+        unsettled = "levels overlap, so that their number depends on which differences matter"
+        yield Criticism(f"{text} {advice}", False, unsettled=unsettled)
 
 
 def check_rival(
@@ -66,8 +76,8 @@ def _doubt_of_levels(n_levels: int, reading: str, gain: float, log: bool = False
         unsettled = f"the data are explained better by {reading}"
         text = f"{n_levels} levels explain the data worse than {reading}, by {gain:.0f} nats."
     else:
-        unsettled = f"either reading fits: {n_levels} levels, or {reading}"
-        text = f"{n_levels} levels explain the data hardly better than {reading}: the data alone do not decide."
+        unsettled = f"the data can be read either way: as {n_levels} levels, or as {reading}"
+        text = f"{n_levels} levels explain the data hardly any better than {reading}: the data alone do not decide."
     advice = " To see that reading, fit the logarithms of the values." if log else ""
     return Criticism(text + advice, False, unsettled=unsettled)
 
@@ -75,18 +85,18 @@ def _doubt_of_levels(n_levels: int, reading: str, gain: float, log: bool = False
 def _doubt(order: int, several: Rival) -> Criticism:
     """A single level in noise of this order, although several are as good."""
     if several.order == order:
-        reading, setting = f"a single level, or {several.n_levels} that are close together", ""
-        text = f"A single level explains the data hardly better than {several.n_levels} levels that are close together"
+        reading, setting = f"as a single level, or as {several.n_levels} that are close together", ""
+        text = f"A single level explains the data hardly any better than {several.n_levels} levels close together"
         advice = "posterior.levels(overlap=0.9)."
     else:
-        reading = f"a single level in {_noise_of(order)}, or {several.n_levels} levels"
-        text = f"A single level in {_noise_of(order)} explains the data hardly better than {several.n_levels} levels in"
-        text += f" {_noise_of(several.order)}"
+        reading = f"as a single level in {_noise_of(order)}, or as {several.n_levels} levels"
+        others = f"{several.n_levels} levels in {_noise_of(several.order)}"
+        text = f"A single level in {_noise_of(order)} explains the data hardly any better than {others}"
         setting = f'emission="levels", order={several.order}'
         advice = f'emission="levels" with order={several.order}.'
     text += f": the data alone do not decide. To see the levels, try {advice}"
-    return Criticism(text, False, setting, f"either reading fits: {reading}")
+    return Criticism(text, False, setting, f"the data can be read either way: {reading}")
 
 
 def _noise_of(order: int) -> str:
-    return f"noise that remembers {order} step{'s' * (order > 1)}" if order else "white noise"
+    return f"noise with a memory of {order} step{'s' * (order > 1)}" if order else "white noise"

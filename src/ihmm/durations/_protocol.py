@@ -103,10 +103,24 @@ def log_lengths(law: Duration, runs: Runs, omega: Omega) -> FloatArray:
     cut = np.flatnonzero(runs.censored | runs.left_censored)
     length, own = runs.length[cut], take(omega, runs.state[cut])
     log_p[cut] = law.log_survivor(length, own)
+    _refuse_nan(law, "log_probability or log_survivor", log_p, runs, omega)
     if runs.left_censored.any():
         residual = np.where(runs.censored[cut], law.mean_residual(length, own), 1.0)  # type: ignore[attr-defined]
         log_p[cut] += np.where(runs.left_censored[cut], np.log(residual / law.mean(own)), 0.0)
+        _refuse_nan(law, "mean or mean_residual", log_p, runs, omega)
     return log_p
+
+
+def _refuse_nan(law: Duration, methods: str, log_p: FloatArray, runs: Runs, omega: Omega) -> None:
+    """A law of the user's own may return anything; with NaN or +inf the trajectory would never change again."""
+    if log_p.max(initial=-np.inf) < np.inf:
+        return
+    i = int(np.flatnonzero(~(log_p < np.inf))[0])
+    raise ValueError(
+        f"{type(law).__name__}.{methods} gives {log_p[i]} as the log probability that a state lasts {runs.length[i]} "
+        f"steps, for the parameter {take(omega, runs.state[i : i + 1])}; it must be finite, or -inf if that is "
+        "impossible"
+    )
 
 
 def complete(rng: np.random.Generator, law: Duration, runs: Runs, omega: Omega) -> IntArray:

@@ -171,7 +171,7 @@ def start(series: Series, structure: Structure, path: IntArray, n_states: int) -
     """Parameters from a path."""
     level = np.array([np.nanmean(series.y[path == k], axis=0) for k in range(n_states)])
     within = series.y - level[path]
-    scale = np.maximum(np.sqrt(np.nanmean(within**2, axis=0)), series.least_scale)
+    scale = np.sqrt(np.nanmean(within**2, axis=0)) + series.least_scale
     coefficients = np.zeros((structure.order, series.y.shape[1]))
     return Fit(
         structure,

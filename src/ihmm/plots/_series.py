@@ -103,7 +103,7 @@ def _excerpt(posterior: Posterior, sequence: int, start: int | None, stop: int |
     if y is None:
         data, states, probabilities = posterior.data, level[found.states], found.probabilities @ to_level
     else:
-        data, smoothed = posterior.model.observe(y, shortest=1), posterior.smooth(y)
+        data, smoothed = posterior.observe(y), posterior.smooth(y)
         probabilities = np.column_stack([smoothed[:, :-1] @ to_level, smoothed[:, -1]])
         states = probabilities.argmax(axis=1)
         names, hues = [*names, "new"], [*hues, GREY]

@@ -233,10 +233,14 @@ def impute(model: Model, data: Data, items: Iterable[LabelledDraw]) -> Imputed:
             "depend on the observations before and after them, but the model drops the history at a gap"
         )
 
+    baseline = None if data.baseline is None else data.baseline.reshape(data.y.shape)[steps]
+
     def one_draw(item: LabelledDraw) -> Array:
         draw, rng = item.draw, np.random.default_rng([*item.seed, 2])
-        if forwards:
-            return fill_forwards(rng, model, data, draw, steps)
+        values = fill_forwards(rng, model, data, draw, steps) if forwards else draw_values(rng, draw)
+        return values if baseline is None else values + baseline
+
+    def draw_values(rng: np.random.Generator, draw: Draw) -> Array:
         values = model.emission.sample_observations(rng, draw.states[steps], draw.phi)
         if partly.any():
             values[partly[steps]] = complete(model.emission, rng, data.y[partly], draw.states[partly], draw.phi)

@@ -1,5 +1,6 @@
 """Lists, arrays and data frames of any library as NumPy arrays."""
 
+import os
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -15,6 +16,10 @@ def as_array(part: Any) -> Array:
     Numbers are int64 or float64, contiguous by row, so that compiled code sees one layout. What is not a number keeps a
     type that the caller refuses.
     """
+    if isinstance(part, (str, bytes, os.PathLike)):
+        raise TypeError(f"expected numbers, got {str(part)!r}; read a file first, with pandas.read_csv for example")
+    if part is None or isinstance(part, (dict, set)):
+        raise TypeError(f"expected an array, a list or a data frame of numbers, got {type(part).__name__}")
     if _is_polars_with_dates(part):
         return np.zeros(part.shape, "datetime64[ns]")
     values = np.ma.getdata(part) if isinstance(part, np.ma.MaskedArray) else np.asarray(part)

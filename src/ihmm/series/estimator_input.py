@@ -26,7 +26,11 @@ def is_list_of_series(X: Any) -> bool:
         return X.ndim == 3
     if not isinstance(X, (list, tuple)):
         return False
-    return any(np.ndim(part) == 2 or (np.ndim(part) == 1 and not isinstance(part, (list, tuple))) for part in X)
+    if any(np.ndim(part) == 2 or (np.ndim(part) == 1 and not isinstance(part, (list, tuple))) for part in X):
+        return True
+    if len({len(part) for part in X if isinstance(part, (list, tuple))}) > 1:
+        raise ValueError("X has rows of different lengths; if they are series, make each of them an array")
+    return False
 
 
 def split_points(lengths: ArrayLike, total: int) -> IntArray:

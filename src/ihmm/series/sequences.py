@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ihmm._typing import Array, BoolArray, IntArray
+from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.series.arrays import as_array
 from ihmm.series.clock import Clock, index_clock
 from ihmm.series.symbols import encode
@@ -18,9 +18,9 @@ class Sequences:
     """Concatenated sequences: `values` is (total T,) or (total T, D), `lengths` has the length of each sequence.
 
     `missing` marks the steps at which all values were NaN, or is None if there are none. In `values`, these steps have
-    a placeholder, the values of another step. `columns` has the names of several columns if they
-    have names. `clock` has the times of the steps if they are known. If the series were texts, i in
-    `values` stands for ``symbols[i]``.
+    a placeholder, the values of another step. `columns` has the names of several columns if they have names. `clock`
+    has the times of the steps if they are known. If the series were texts, i in `values` stands for ``symbols[i]``.
+    `baseline`, (total T, D), has been subtracted from the values; None if nothing has.
     """
 
     values: Array
@@ -29,6 +29,7 @@ class Sequences:
     columns: tuple[str, ...] | None = None
     clock: Clock | None = None
     symbols: tuple[str, ...] | None = None
+    baseline: FloatArray | None = None
 
     @classmethod
     def of(
@@ -174,8 +175,8 @@ def _as_series(part: Any, index: int, shortest: int) -> Array:
         is_row = values.ndim == 2 and len(values) == 1 and values.shape[1] > 1
         hint = f"if the {values.shape[1]} values are steps, transpose it: y.T" if is_row else "remove shorter ones"
         raise ValueError(
-            f"{name} has {len(values)} step(s) (n_samples = {len(values)}), as its shape is {values.shape}; "
-            f"a series needs at least {shortest}; {hint}"
+            f"{name} has {len(values)} step(s) (n_samples = {len(values)}), as its shape is {values.shape}, but a "
+            f"series needs at least {shortest}; {hint}"
         )
     if values.ndim == 2 and values.shape[1] == 0:
         raise ValueError(f"{name} has no columns (shape {values.shape})")

@@ -15,7 +15,7 @@ from ihmm.series.clock import Clock
 from ihmm.store._base import PHASES, Checkpoint, Chunk, Phase
 from ihmm.store.archive import DamagedError, from_bytes, read_archive, stored_digest, to_bytes, write_archive
 from ihmm.store.draw_storage import PackedDraws
-from ihmm.store.range_checks import check_checkpoint, check_data, check_draws, check_durations
+from ihmm.store.range_checks import check_baseline, check_checkpoint, check_data, check_draws, check_durations
 from ihmm.trajectory import Trajectory
 
 DATA, SUFFIX = "data.chunk", ".chunk"
@@ -24,6 +24,7 @@ PREFIX: dict[Phase, str] = {"kept": "", "warmup": "warmup_"}  # of the names of 
 
 def write_data(folder: Path, data: Data, trajectory: IntArray | None) -> None:
     arrays = {"y": data.y, "offsets": data.offsets, "missing": data.missing, "init": trajectory}
+    arrays["baseline"] = data.baseline
     if data.columns is not None:
         arrays["columns"] = to_bytes(data.columns)
     if data.symbols is not None:
@@ -40,9 +41,12 @@ def read_data(folder: Path, model: Model, digest: Any = None) -> tuple[Data, Int
     if digest is not None and digest != stored_digest(folder / DATA):
         raise DamagedError(f"{DATA} is not the one that the run was started with")
     check_data(arrays["y"], arrays["offsets"], arrays.get("missing"), arrays.get("init"), model.emission)
+    baseline = arrays.get("baseline")
+    check_baseline(baseline, arrays["y"])
     data = model.describe(arrays["y"], arrays["offsets"], arrays.get("missing"))
     columns, symbols = _names(arrays, "columns"), _names(arrays, "symbols")
-    return data._replace(columns=columns, symbols=symbols, clock=_clock(arrays)), arrays.get("init")
+    described = data._replace(columns=columns, symbols=symbols, clock=_clock(arrays), baseline=baseline)
+    return described, arrays.get("init")
 
 
 def _names(arrays: dict[str, Array], name: str) -> tuple[str, ...] | None:

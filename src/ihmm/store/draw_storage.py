@@ -108,7 +108,7 @@ class Draws(Sequence[Draw]):
         return Draw(Trajectory(self._states[d].astype(np.int64)), transitions, phi, hyper, durations=omega)
 
     def __repr__(self) -> str:
-        return f"Draws of chain {self.chain}: {len(self)}"
+        return f"<{len(self)} draws of chain {self.chain}>"
 
 
 class StoredDraws(NamedTuple):

@@ -76,7 +76,7 @@ class RunFolder:
     def extend(self, draws: int) -> None:
         """Increase the number of draws per chain."""
         if draws < self.settings.draws:
-            raise ValueError(f"the run was started for {self.settings.draws} draws per chain and cannot end at {draws}")
+            raise ValueError(f"the run is of {self.settings.draws} draws per chain and cannot be cut to {draws}")
         self.settings = replace(self.settings, draws=draws)
         write_run_json(self.path, self.settings, self._identity, resumable=True)
 

@@ -30,6 +30,12 @@ def check_data(y: Array, offsets: Array, missing: Array | None, init: Array | No
             _require(same, f"y has dtype {y.dtype} and shape {y.shape}, which the emission would not store")
 
 
+def check_baseline(baseline: Array | None, y: Array) -> None:
+    if baseline is not None:
+        same = baseline.dtype == np.float64 and baseline.shape == (len(y), y[0].size)
+        _require(same and bool(np.isfinite(baseline).all()), "baseline is not a series like y")
+
+
 def check_draws(states: Array, packed: PackedDraws, n_steps: int, like: Phi, emission: Emission) -> None:
     """Sizes agree, states exist, probabilities are probabilities. `like` has the structure of φ."""
     n_states, n_draws = packed.n_states, len(packed.n_states)

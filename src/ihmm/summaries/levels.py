@@ -193,7 +193,7 @@ class Levels:
             yield f"Medians that differ by a factor of less than {least} are one level."
         elif self.resolution is not None:
             least = ", ".join(f"{value:.3g}" for value in np.atleast_1d(self.resolution))
-            yield f"Means that differ by less than {least} are one level."
+            yield f"Means that differ by less than {least} count as one level."
         if len(self.brief):
             yield f"Too brief to count, and put with the level around: {_named_states(self.brief)}."
 

@@ -77,6 +77,7 @@ def read(
         values = [encode(source, chosen[0], symbols) for source in sources]
     else:
         values = [numeric_values(source, chosen) for source in sources]
+    notes += _constant_notes(chosen, np.concatenate(values))
     parts = list(_split_by_series(sources, values, by))
     for name, part in parts:
         if len(part) < shortest:
@@ -99,6 +100,13 @@ def _clock_note(source: Source, column: str, time: str | None, is_asked: bool) -
     if is_asked:
         return ""
     return f"Column {column} rises steadily, like a clock or a row number: it is left out (--time {column} uses it)."
+
+
+def _constant_notes(columns: Sequence[str], values: Array) -> list[str]:
+    """A column without any information is hardly the one that was meant."""
+    known = [column[~np.isnan(column)] for column in values.T]
+    constant = [name for name, own in zip(columns, known, strict=True) if own.size and np.ptp(own) == 0]
+    return [f"Column {name} has the same value in every row." for name in constant]
 
 
 def _read_clock(sources: list[Source], time: str, by: str | None, names: list[str]) -> tuple[Clock, list[str]]:
