@@ -477,7 +477,7 @@ def test_the_tree_has_the_groups_and_names_that_arviz_expects(posterior):
         "warmup_sample_stats",
     }  # fmt: skip
     assert set(tree["posterior"].data_vars) == {
-        "gamma", "alpha", "concentration", "mean", "variance", "dwell", "transitions", "states",
+        "gamma", "concentration", "mean", "variance", "dwell", "transitions", "states",
     }  # fmt: skip
     assert set(tree["sample_stats"].data_vars) == {
         "lp", "n_states", "share", "n_scored", "n_born", "update_rate", "n_split", "n_merged",
