@@ -48,7 +48,10 @@ class Choice:
     baseline: FloatArray | None = None
 
     def __str__(self) -> str:
-        return "\n".join(self.reasons)
+        return "\n".join(self.reasons or (f"{type(self.model.emission).__name__}, as given.",))
+
+    def __repr__(self) -> str:
+        return f"<Choice of {type(self.model.emission).__name__}>\n{self}"
 
     def left_censored(self) -> "Choice":
         """The same for series that are windows of a longer process. It makes no difference without durations."""

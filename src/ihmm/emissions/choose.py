@@ -115,8 +115,8 @@ def reason(values: Array, family: str) -> str:
     low, high = int(np.nanmin(values)), int(np.nanmax(values))
     whole = f"Whole numbers from {low} to {high}"
     if family == "poisson":
-        return f'{whole}, distributed as counts are: a Poisson rate in each state ("categorical": symbols).'
-    return f'{whole}, not distributed as counts are: symbols, with probabilities in each state ("poisson": counts).'
+        return f'{whole}, with the frequencies of counts: a Poisson rate in each state ("categorical": symbols).'
+    return f'{whole}, without the frequencies of counts: symbols, with probabilities in each state ("poisson": counts).'
 
 
 def _are_unordered(values: Array) -> bool:
