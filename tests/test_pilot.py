@@ -344,3 +344,13 @@ def test_a_filter_that_is_longer_than_those_searched_is_found():
     y = lfilter(b, a, 2.0 * states + 0.8 * rng.normal(size=4000))
     found = look_at(y)
     assert (found.n_states, found.order, found.filtered) == (2, 8, True)
+
+
+def test_values_that_alternate_are_levels_although_the_columns_predict_each_other():
+    """A geyser: a short eruption follows a short wait and is followed by a long one."""
+    rng = np.random.default_rng(2)
+    states = (np.cumsum(rng.random(400) < 0.85)) % 2
+    y = np.array([[2.0, 54.0], [4.3, 80.0]])[states] + rng.normal(0, 1, (400, 2)) * [0.3, 5.0]
+    y[:, 1] = np.roll(y[:, 1], -1)  # the wait after an eruption
+    found = pilot(y, np.array([0, 400]))
+    assert (found.family, found.n_states) == ("levels", 4)  # pairs of an eruption and a wait

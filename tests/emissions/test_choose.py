@@ -130,7 +130,10 @@ def test_counts_of_every_rate_are_told_from_symbols_of_every_number():
 @pytest.mark.parametrize(
     ("X", "words"),
     [
-        (np.random.default_rng(0).poisson(2.0, 50), "Whole numbers from 0 to .*, with the frequencies of counts: a Poisson"),
+        (
+            np.random.default_rng(0).poisson(2.0, 50),
+            "Whole numbers from 0 to .*, with the frequencies of counts: a Poisson",
+        ),
         (np.random.default_rng(0).integers(4, size=50), "Whole numbers from 0 to 3, without the frequencies of counts"),
         (np.random.default_rng(0).choice(list("AB"), 50), "Texts: symbols"),
         (np.random.default_rng(0).normal(size=20), "Real numbers: a normal distribution"),

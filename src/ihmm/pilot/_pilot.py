@@ -31,6 +31,7 @@ from ihmm.pilot._search import (
     SINGLE,
     SINGLE_STEPS,
     STRUCTURES,
+    clusters,
     criterion,
     nearness,
     noise,
@@ -45,6 +46,7 @@ DYNAMICS = 0.05  # nats per value by which switching dynamics have to be better 
 FEWER_DYNAMICS = 30.0  # nats in all, if there are fewer states than levels
 FEW_DYNAMICS = 3  # states; more of them must not be more than there would be levels
 ACROSS = 0.25  # nats per value by which the columns predict each other, if nothing else needs to be looked at
+CLUSTERS = 3  # of the values, that may follow each other from step to step
 TIED = 0.5  # share of values equal to the one before from which no trend is looked for
 LINE = 1.5  # log n that a line costs: its frequency, amplitude and phase
 COARSE = 2.5  # standard deviations between the levels around which hum is looked for
@@ -139,7 +141,7 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     centre, unit = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
     unit = np.where(unit > 0, unit, 1.0)
     series = Series((values - centre) / unit, np.asarray(offsets, np.int64))
-    gain = _across(part_of(series))
+    gain = _across(part_of(series), rng)
     if gain > ACROSS:
         return _autoregressive(series, unit, 1, -np.inf, columns_predict(gain))
     found = _find_levels(series, rng)
@@ -359,13 +361,22 @@ def _scales(series: Series, fit: Fit) -> Fit:
     return improve(series, restructured(fit, replace(fit.structure, shared=True)), CAREFUL)
 
 
-def _across(series: Series) -> float:
-    """Nats per value by which the columns predict each other's next values better than each its own."""
+def _across(series: Series, rng: np.random.Generator) -> float:
+    """Nats per value by which the columns predict each other's next values better than each its own.
+
+    0 if a few clusters that follow each other explain them better: values that alternate predict each other, too.
+    """
     if series.y.shape[1] == 1:
         return 0.0
     alone = max(predictability(series, order, across=False) for order in (1, 2, 4))
     across = max(predictability(series, order, across=True) for order in (1, 2))
-    return (across - alone) / series.y.size
+    gain = (across - alone) / series.y.size
+    if gain > ACROSS:
+        path = clusters(series, CLUSTERS, rng, lasting=False)
+        alternating = improve(series, start(series, SINGLE_STEPS[1], path, int(path.max()) + 1), CAREFUL)
+        if criterion(alternating) > across:
+            return 0.0
+    return gain
 
 
 def _dynamics(series: Series, rng: np.random.Generator) -> Dynamics:

@@ -99,7 +99,7 @@ def add_legend(
 
 
 def add_colour_bar(ax: Axes, image: Any, label: str) -> None:
-    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.05, 1)), label=label)
+    bar: Any = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.05, 1)), label=label)
     bar.outline.set_visible(False)
 
 

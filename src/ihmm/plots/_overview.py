@@ -1,9 +1,10 @@
 """All plots of a run on one page."""
 
+from typing import Any
+
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ihmm._typing import Array
 from ihmm.figures.plot_data import COLUMNS, has_density
 from ihmm.plots._axes import OPEN, make_figure
 from ihmm.plots._emissions import emissions
@@ -18,7 +19,7 @@ def overview(posterior: Posterior) -> Figure:
     """One page: the first sequence with its levels, the properties of the states, and the traces of the chains."""
     height = series_height(min(posterior.data.y[0].size, COLUMNS))
     figure = make_figure(10, 5.2 + height)
-    parts: Array = figure.subfigures(3, 1, height_ratios=[height, 2.8, 2.4])  # type: ignore[assignment]
+    parts: Any = figure.subfigures(3, 1, height_ratios=[height, 2.8, 2.4])
     top, middle, bottom = parts
     with mpl.rc_context(OPEN):
         above = top.subplots()
