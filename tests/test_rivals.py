@@ -4,12 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 from scipy.stats import lognorm, norm
 
 import ihmm
 from ihmm.diagnostics.doubts import check_length, check_rival
 from ihmm.diagnostics.rivals import CLOSE, UNDECIDED, log_jacobian, rival_of_counts, rival_of_levels, rival_of_one_level
-from ihmm.pilot._fit import Series
+from ihmm.pilot._fit import Series, Structure
 
 SINGLE = SimpleNamespace(n_levels=1)
 
@@ -174,3 +175,14 @@ def test_rates_that_differ_have_no_rival():
 def test_very_long_recordings_are_not_compared():
     y = remembering(np.random.default_rng(0), 12_000, 0.95)
     assert one_instead_of((y > 0).astype(int), y) is None
+
+
+def test_levels_and_a_single_one_are_compared_in_noise_of_the_same_memory():
+    """Otherwise a longer memory counts for the single level alone."""
+    rng, path, memory = np.random.default_rng(3), np.arange(1000) // 50 % 2, np.array([1.2, -0.6, 0.3, -0.1])
+    y = lfilter([1.0], [1.0, *-memory], (1 - memory.sum()) * 3.0 * path + 0.5 * rng.normal(size=1000))
+    assert one_instead_of(path, y).gain > CLOSE
+    assert rival_of_levels(y[:, None], np.array([0, 1000]), path, Structure(4, sharp=False)) is None
+    model = ihmm.Model(ihmm.NoisyLevels(4, filtered=True))
+    levels = SimpleNamespace(n_levels=2, segmentation=path)
+    assert not list(check_rival(model, y[:, None], np.array([0, 1000]), levels))

@@ -8,7 +8,9 @@ import numpy as np
 from ihmm._typing import FloatArray, IntArray
 from ihmm.diagnostics.check import Criticism
 from ihmm.diagnostics.rivals import CLOSE, SHORTEST, Rival, rival_of_counts, rival_of_levels, rival_of_one_level
+from ihmm.emissions import NoisyLevels
 from ihmm.model import Model
+from ihmm.pilot._fit import Structure
 from ihmm.priors import FinitePrior
 from ihmm.summaries.levels import Levels
 
@@ -50,7 +52,8 @@ def check_rival(
         if several is not None:
             yield _doubt(int(getattr(model.emission, "order", 0)), several)
     elif family in MEASURED:
-        fewer = rival_of_levels(values, offsets, levels.segmentation, of_logarithms)
+        own = _structure(model)
+        fewer = rival_of_levels(values, offsets, levels.segmentation, own, of_logarithms=of_logarithms)
         if fewer is not None:
             yield _doubt_of_levels(n_levels, _reading(fewer), fewer.gain, fewer.log)
     elif family in COUNTS and n_levels > 1:
@@ -58,6 +61,14 @@ def check_rival(
         if counts is not None:
             kind = "overdispersed" if counts.overdispersed else "Poisson"
             yield _doubt_of_levels(n_levels, f"{_number(counts.n_levels)} of {kind} counts", counts.gain)
+
+
+def _structure(model: Model) -> Structure:
+    """The noise of the model, as a pilot fit has it."""
+    emission, dwell = model.emission, 1 if model.duration is None else min(model.duration.minimum, 2)
+    if not isinstance(emission, NoisyLevels):
+        return Structure(0, dwell, shared=False)
+    return Structure(emission.order, dwell, emission.scale == "shared", not (emission.filtered and emission.order))
 
 
 def _reading(fewer: Rival) -> str:

@@ -4,7 +4,7 @@ Noise with a long memory and slow trends wander as levels do, and what is skewed
 often be read in both ways. Readings are fitted by maximum likelihood and penalised for their parameters.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from ihmm._typing import FloatArray, IntArray
 from ihmm.pilot._alternatives import trend, without
 from ihmm.pilot._counts import improve as improve_counts
-from ihmm.pilot._fit import Fit, Series, Structure, improve, part_of, start
+from ihmm.pilot._fit import MAX_ORDER, Fit, Series, Structure, improve, part_of, start
 from ihmm.pilot._search import CAREFUL, clusters, criterion
 
 NUMBERS = (2, 3)  # of levels that are compared with one
@@ -58,7 +58,8 @@ def rival_of_one_level(values: FloatArray, offsets: IntArray) -> Rival | None:
     if series is None:
         return None
     series = part_of(series)
-    one = max(rival.gain for rival in _readings_by_one(series))
+    orders = [order for order in ORDERS if order <= series.max_order]
+    one = max(rival.gain for rival in _readings_by_one(series, orders))
     rng, found = np.random.default_rng(0), []
     for n_levels in NUMBERS:
         path = clusters(series, n_levels, rng, lasting=True)
@@ -70,9 +71,17 @@ def rival_of_one_level(values: FloatArray, offsets: IntArray) -> Rival | None:
     return best if best is not None and best.gain > -UNDECIDED else None
 
 
-def rival_of_levels(values: FloatArray, offsets: IntArray, path: IntArray, of_logarithms: bool = True) -> Rival | None:
+def rival_of_levels(
+    values: FloatArray,
+    offsets: IntArray,
+    path: IntArray,
+    own: Structure = OF_LEVELS[0],
+    *,
+    of_logarithms: bool = True,
+) -> Rival | None:
     """The best reading of `values` by a single level or by one level fewer, if it is hardly worse than that by the
-    levels of a `path`, (T,). By default readings of the logarithms are tried, too, if all values are positive.
+    levels of a `path`, (T,), whose noise has a structure of its `own` or one of a few others. By default readings of
+    the logarithms are tried, too, if all values are positive.
 
     In recordings that are too long for this to be compared there is none.
     """
@@ -80,19 +89,21 @@ def rival_of_levels(values: FloatArray, offsets: IntArray, path: IntArray, of_lo
     if series is None or len(part_of(series).y) < len(series.y):
         return None
     path = np.unique(path, return_inverse=True)[1]
-    found = [*_readings_by_one(series), *_readings_by_one_fewer(series, path)]
+    most = series.max_order if series.max_order < MAX_ORDER else max(own.order, MAX_ORDER)
+    structures = [one for one in dict.fromkeys([*OF_LEVELS, own]) if one.order <= most]
+    orders = [order for order in sorted({*ORDERS, own.order}) if order <= most]
+    found = [*_readings_by_one(series, orders), *_readings_by_one_fewer(series, path, structures)]
     logs = _standardised(np.log(values), offsets) if of_logarithms and np.nanmin(values) > 0 else None
     if logs is not None:
         jacobian = log_jacobian(values, series)
-        by_logs = [*_readings_by_one(logs), *_readings_by_one_fewer(logs, path)]
+        by_logs = [*_readings_by_one(logs, orders), *_readings_by_one_fewer(logs, path, structures)]
         found += [rival._replace(gain=rival.gain + jacobian, log=True) for rival in by_logs]
     best = max(found, key=lambda rival: rival.gain)
     several = -np.inf
-    for structure in OF_LEVELS:
-        if structure.order <= series.max_order:
-            several = max(several, _value(series, structure, path))
-            if several > best.gain + CLOSE:
-                return None
+    for structure in structures:
+        several = max(several, _value(series, structure, path))
+        if several > best.gain + CLOSE:
+            return None
     return best._replace(gain=best.gain - several)
 
 
@@ -132,30 +143,28 @@ def _standardised(values: FloatArray, offsets: IntArray) -> Series | None:
     return Series((values - np.nanmean(values, axis=0)) / spread, np.asarray(offsets, np.int64))
 
 
-def _readings_by_one(series: Series) -> Iterator[Rival]:
+def _readings_by_one(series: Series, orders: Sequence[int]) -> Iterator[Rival]:
     """A single level, and one that follows a slow trend; `gain` is the penalised likelihood itself."""
-    yield _single(series)
+    yield _single(series, orders)
     if len(series.offsets) == 2:
         for n in WAVES:
             parameters = 0.5 * (n + 1) * series.y.shape[1]
-            found = _single(without(series, trend(series, n)))
+            found = _single(without(series, trend(series, n)), orders)
             yield found._replace(gain=found.gain - parameters * float(np.log(len(series.y))), trend=True)
 
 
-def _single(series: Series) -> Rival:
+def _single(series: Series, orders: Sequence[int]) -> Rival:
     nothing = np.zeros(len(series.y), np.int64)
-    orders = [order for order in ORDERS if order <= series.max_order]
     found = [Rival(1, order, _value(series, Structure(order), nothing)) for order in orders]
     return max(found, key=lambda rival: rival.gain)
 
 
-def _readings_by_one_fewer(series: Series, path: IntArray) -> Iterator[Rival]:
+def _readings_by_one_fewer(series: Series, path: IntArray, structures: Sequence[Structure]) -> Iterator[Rival]:
     """Two of the levels of a path made one, if there are more than two."""
     if path.max() > 1:
         for coarse in _one_fewer(series, path):
-            for structure in OF_LEVELS:
-                if structure.order <= series.max_order:
-                    yield Rival(int(path.max()), structure.order, _value(series, structure, coarse))
+            for structure in structures:
+                yield Rival(int(path.max()), structure.order, _value(series, structure, coarse))
 
 
 def _one_fewer(series: Series, path: IntArray) -> Iterator[IntArray]:
