@@ -10,7 +10,7 @@ A Student t is a Gaussian whose precision varies between time steps: η_t | λ_t
 update draws ν with the λ_t integrated out, then the λ_t, then μ, B, a and σ given them, and discards the λ_t.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lgamma
@@ -23,6 +23,7 @@ from ihmm._random import FLOOR
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.emissions import _correlated, _noise
 from ihmm.emissions._missing import density_of_known
+from ihmm.emissions._noise_update import Noise, NoisePrior, update
 from ihmm.emissions._parameters import take
 from ihmm.emissions._protocol import Emission
 from ihmm.emissions._validation import plain, real_rows
@@ -214,14 +215,14 @@ class NoisyLevels(Emission):
     # Parameters
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> NoisyLevelsPhi:
-        spread = self.coefficient_spread
-        shared = np.array([[_noise.draw_stationary(rng, self.order, spread) for _ in range(self.n_features)]])
-        scale, dof = self._prior_scales(rng, 1), rng.choice(self._grid, 1)
-        regression = self._regression_spread * rng.standard_normal((1, len(self._regression_spread)))
-        return self._sample_states(rng, n, scale, shared, dof, regression)
+        spread, spreads = self.coefficient_spread, self._regression_spread
+        coefficients = np.array([_noise.draw_stationary(rng, self.order, spread) for _ in range(self.n_features)])
+        scale, dof = self._prior_scales(rng, 1), float(rng.choice(self._grid, 1)[0])
+        regression = spreads * rng.standard_normal(len(spreads)) if self.correlated else spreads
+        return self._sample_states(rng, n, Noise(np.empty_like(scale), scale, coefficients, dof, regression))
 
     def sample_new(self, rng: np.random.Generator, n: int, phi: NoisyLevelsPhi) -> NoisyLevelsPhi:
-        return self._sample_states(rng, n, *self._by_column(phi)[1:], self._regression(phi))
+        return self._sample_states(rng, n, self._noise(phi))
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NoisyLevelsPhi:
         """A few updates from the averages of the states with white noise, which is good enough to start from."""
@@ -233,59 +234,20 @@ class NoisyLevels(Emission):
             mean[:, d] = np.where(count > 0, total / np.maximum(count, 1), mean[:, d])
             square = np.square(values[here, d] - mean[now[here], d]).sum() + self._rate[d]
             scale[:, d] = np.sqrt(square / (here.sum() + self.shape))
-        coefficients = np.zeros((n_states, self.n_features, self.order))
+        coefficients = np.zeros((self.n_features, self.order))
         dof = self._grid[np.argmin(np.abs(self._grid - FIRST_DOF))]
-        regression = np.zeros((n_states, len(self._regression_spread)))
-        phi = self._pack(mean, scale, coefficients, np.full(n_states, dof), regression)
+        regression = np.zeros(len(self._regression_spread))
+        phi = self._pack(Noise(mean, scale, coefficients, float(dof), regression))
         for _ in range(ROUNDS):
             phi = self.update(rng, y, states, phi)
         return phi
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: NoisyLevelsPhi) -> NoisyLevelsPhi:
-        """Gibbs steps: ν, then the λ_t given it, then levels, regression, coefficients and scales given those."""
-        mean, scale, coefficients, dof = (parameter.copy() for parameter in self._by_column(phi))
-        n_states, a, regression = len(mean), coefficients[0], self._regression(phi)[0].copy()
-        if self.scale == "shared":
-            scale[:] = scale[0]
-        mean -= self._mean
-        values, path, matrix = self._lags(y) - self._mean, self._path(states), self._matrices(phi)[0]
-        own = _correlated.coordinates(values, matrix) if self.correlated else values
-        columns = [_noise.Steps.known(own[:, :, d], path) for d in range(self.n_features)]
-        weights: Iterable[FloatArray] = (np.ones(len(steps.path)) for steps in columns)
-        if self.tails == "student-t":
-            level = mean @ matrix.T
-            distance = [
-                np.square(_noise.innovations(steps.residuals(level[:, d]), a[d]) / scale[steps.path[:, 0], d])
-                for d, steps in enumerate(columns)
-            ]
-            dof[:] = _noise.draw_dof(rng, np.concatenate(distance), self._grid)
-            weights = (_noise.draw_weights(rng, square, dof[0]) for square in distance)
-        if self.correlated:
-            weights = list(weights)
-            precisions = [
-                weight / np.square(scale[steps.path[:, 0], d])
-                for d, (steps, weight) in enumerate(zip(columns, weights, strict=True))
-            ]
-            mean = _correlated.draw_levels(rng, columns, precisions, a, matrix, self._spread, n_states)
-        for d, (steps, weight) in enumerate(zip(columns, weights, strict=True)):
-            now = steps.path[:, 0]
-            precision = weight / np.square(scale[now, d])
-            if self.correlated:
-                known = ~np.isnan(own[:, :, d]).any(axis=1)
-                together = values[known, :, : d + 1] - mean[steps.path, : d + 1]
-                pairs = slice(d * (d - 1) // 2, d * (d + 1) // 2)
-                spread = self._regression_spread[pairs]
-                regression[pairs] = _correlated.draw_regression(rng, together, precision, a[d], spread)
-                residual = together[:, :, d] - together[:, :, :d] @ regression[pairs]
-            else:
-                mean[:, d] = _noise.draw_levels(rng, steps, precision, a[d], self._spread[d], n_states)
-                residual = steps.residuals(mean[:, d])
-            if self.order:
-                a[d] = _noise.draw_coefficients(rng, residual, precision, self.coefficient_spread, a[d])
-            square = weight * np.square(_noise.innovations(residual, a[d]))
-            scale[:, d] = self._draw_scales(rng, square, now, n_states, d)
-        shared = np.tile(a, (n_states, 1, 1)), dof, np.tile(regression, (n_states, 1))
-        return self._pack(mean + self._mean, scale, *shared)
+        """Gibbs steps, see `_noise_update`."""
+        noise = self._noise(phi)
+        noise = noise._replace(level=noise.level - self._mean)
+        noise = update(rng, self._prior, self._lags(y) - self._mean, self._path(states), noise)
+        return self._pack(noise._replace(level=noise.level + self._mean))
 
     def log_prior(self, phi: NoisyLevelsPhi) -> FloatArray:
         """Densities of μ_k and, if it is its own, σ_k. Those of shared parameters are in the first entry, so that the
@@ -326,11 +288,9 @@ class NoisyLevels(Emission):
         if self.correlated:
             matrix = self._matrices(phi)[0]
             earlier = None if past is None else past.reshape(-1, columns) @ matrix.T
-            centred = replace(self._separate, mean=tuple(matrix @ self._mean))
-            return (
-                centred.sample_observations(rng, states, self._separated(phi), earlier, before)
-                @ np.linalg.inv(matrix).T
-            )
+            separate = replace(self._separate, mean=tuple(matrix @ self._mean))
+            own = separate.sample_observations(rng, states, self._separated(phi), earlier, before)
+            return own @ np.linalg.inv(matrix).T
         mean, scale, coefficients, dof = self._by_column(phi)
         shape = len(states), columns
         y = rng.standard_normal(shape) if np.isinf(dof[0]) else rng.standard_t(dof[0], shape)
@@ -428,14 +388,23 @@ class NoisyLevels(Emission):
         dof = phi.dof if self.tails == "student-t" else np.full(n, np.inf)
         return phi.mean.reshape(n, columns), phi.scale.reshape(n, columns), coefficients, np.asarray(dof)
 
-    def _pack(
-        self, mean: FloatArray, scale: FloatArray, coefficients: FloatArray, dof: FloatArray, regression: FloatArray
-    ) -> NoisyLevelsPhi:
+    def _noise(self, phi: NoisyLevelsPhi) -> Noise:
+        """φ with what the states share once."""
+        level, scale, coefficients, dof = self._by_column(phi)
+        if self.scale == "shared":
+            scale = np.tile(scale[0], (len(scale), 1))
+        return Noise(level, scale, coefficients[0], float(dof[0]), self._regression(phi)[0])
+
+    def _pack(self, noise: Noise) -> NoisyLevelsPhi:
+        """φ, with what the states share repeated for each."""
+        mean, scale, coefficients, dof, regression = noise
+        n = len(mean)
+        a = np.tile(coefficients, (n, 1, 1))
         if self.n_features == 1:
-            mean, scale, coefficients = mean[:, 0], scale[:, 0], coefficients[:, 0]
-        dofs = dof if self.tails == "student-t" else ()
+            mean, scale, a = mean[:, 0], scale[:, 0], a[:, 0]
+        dofs: Given = np.full(n, dof) if self.tails == "student-t" else ()
         return NoisyLevelsPhi(
-            mean, scale, coefficients if self.order else (), dofs, regression if self.correlated else ()
+            mean, scale, a if self.order else (), dofs, np.tile(regression, (n, 1)) if self.correlated else ()
         )
 
     def _recent(self, past: FloatArray) -> FloatArray:
@@ -448,30 +417,29 @@ class NoisyLevels(Emission):
             )
         return recent
 
-    def _sample_states(
-        self,
-        rng: np.random.Generator,
-        n: int,
-        scale: FloatArray,
-        coefficients: FloatArray,
-        dof: FloatArray,
-        regression: FloatArray,
-    ) -> NoisyLevelsPhi:
+    def _sample_states(self, rng: np.random.Generator, n: int, shared: Noise) -> NoisyLevelsPhi:
         """Levels of n states, and scales of their own, from the prior; shared parameters are those given."""
         mean = self._mean + self._spread * rng.standard_normal((n, self.n_features))
-        scale = self._prior_scales(rng, n) if self.scale == "own" else np.tile(scale[0], (n, 1))
-        shared = np.tile(coefficients[0], (n, 1, 1)), np.tile(dof[0], n), np.tile(regression[0], (n, 1))
-        return self._pack(mean, scale, *shared)
+        scale = self._prior_scales(rng, n) if self.scale == "own" else np.tile(shared.scale[0], (n, 1))
+        return self._pack(shared._replace(level=mean, scale=scale))
 
     def _prior_scales(self, rng: np.random.Generator, n: int) -> FloatArray:
-        nothing, nowhere = np.empty(0), np.empty(0, np.int64)
-        return np.column_stack([self._draw_scales(rng, nothing, nowhere, n, d) for d in range(self.n_features)])
+        nothing, nowhere, own = np.empty(0), np.empty(0, np.int64), self.scale == "own"
+        return np.column_stack(
+            [_noise.draw_scales(rng, nothing, nowhere, n, self.shape, rate, own) for rate in self._rate.tolist()]
+        )
 
-    def _draw_scales(
-        self, rng: np.random.Generator, square: FloatArray, states: IntArray, n_states: int, d: int
-    ) -> FloatArray:
-        own = self.scale == "own"
-        return _noise.draw_scales(rng, square, states, n_states, self.shape, float(self._rate[d]), own)
+    @cached_property
+    def _prior(self) -> NoisePrior:
+        return NoisePrior(
+            self._spread,
+            self.shape,
+            self._rate,
+            self.scale == "own",
+            self.coefficient_spread,
+            self._grid,
+            self._regression_spread if self.correlated else None,
+        )
 
     @cached_property
     def _mean(self) -> FloatArray:
