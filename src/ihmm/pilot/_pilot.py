@@ -8,7 +8,7 @@ import numpy as np
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.pilot._alternatives import predictability, trend, without, without_hum
 from ihmm.pilot._baseline import DEGREES, levels_around_trend
-from ihmm.pilot._columns import decorrelation, differ, log_volume, transformed
+from ihmm.pilot._columns import cost, decorrelation, differ, transformed
 from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
 from ihmm.pilot._fit import Fit, Series, improve, most_probable_path, part_of, restructured, start
 from ihmm.pilot._reasons import (
@@ -194,24 +194,24 @@ def _find_levels(whole: Series, rng: np.random.Generator) -> Found:
     Levels that are found in noise taken for independent may be wrong, and so are the correlations around them.
     """
     columns = part = part_of(whole)
-    matrix = None
+    matrix = np.eye(columns.y.shape[1])
     fit, best, hum = _levels(part, rng)
-    total = best
+    total = best  # in units of the columns
     for _ in range(ROUNDS):
-        turn = decorrelation(part, fit)
+        turn = decorrelation(part, fit, best)
         if turn is None:
             break
-        mixed, product = transformed(part, turn), turn if matrix is None else turn @ matrix
+        mixed, product = transformed(part, turn), turn @ matrix
         other, value, other_hum = _levels(mixed, rng)
-        parameters = 0.25 * len(turn) * (len(turn) - 1)  # half of log n for each correlation
-        in_columns = value + log_volume(columns, product) - parameters * np.log(len(part.y))
+        in_columns = value + cost(columns, product)
         if in_columns <= total:
             break
         part, matrix, fit, best, hum, total = mixed, product, other, value, other_hum, in_columns
-    if matrix is not None:
+    correlated = part is not columns
+    if correlated:
         whole = transformed(whole, matrix)
     fit, best = _single_steps(part, fit, best, rng)
-    return _around_baseline(_staircase(Found(whole, part, fit, best, hum, matrix)), rng)
+    return _around_baseline(_staircase(Found(whole, part, fit, best, hum, matrix if correlated else None)), rng)
 
 
 def _staircase(found: Found) -> Found:
