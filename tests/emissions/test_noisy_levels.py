@@ -478,6 +478,17 @@ def test_settings_can_be_compared_and_hashed():
 # Missing values
 
 
+def test_a_gap_in_one_column_is_filled_given_the_other():
+    model = ihmm.Model(NoisyLevels(1, n_features=2, correlated=True), duration=ihmm.durations.Geometric())
+    data = model.observe(np.array([[1.0, 1.0], [1.0, 1.0], [np.nan, 4.0], [1.0, 1.0]]))
+    shared = np.array([[1.0, 0.01]]), np.full((1, 2, 1), 0.5), (), np.ones((1, 1))  # e_2 = e_1, nearly
+    transitions = Transitions(np.full(2, 0.5), np.full(2, 0.5), np.full((1, 2), 0.5))
+    phi = NoisyLevelsPhi(np.ones((1, 2)), *shared)
+    draw = Draw(Trajectory(np.zeros(4, np.int64)), transitions, phi, Hyper(1.0, 1.0, 0.0))
+    filled = fill_forwards(np.random.default_rng(0), model, data, draw, np.array([2]))
+    np.testing.assert_allclose(filled, [[4.0, 4.0]], atol=0.05)
+
+
 @pytest.mark.parametrize("filtered", [False, True])
 def test_gaps_are_filled_given_the_values_before(filtered):
     model = ihmm.Model(NoisyLevels(1, filtered=filtered), duration=ihmm.durations.Geometric())
