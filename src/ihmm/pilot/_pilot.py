@@ -52,7 +52,7 @@ BRIEF = 0.04  # nats per step by which single-step visits have to be better
 DEPENDENCE = 10.0  # nats beyond chance by which the state before predicts the next, unless levels are far apart
 SMOOTH = 0.9  # sum of the coefficients from which a series is smooth: levels in it are a matter of the eye
 ALIKE = 1.25  # ratio of the scales of two states up to which they are the same
-ROUNDS = 4  # in which correlations are estimated from the levels, and levels found given the correlations
+ROUNDS = 3  # in which correlations are estimated from the levels, and levels found given the correlations
 FORGOTTEN = 0.05  # coefficients up to which noise may be white
 FAR = 3.0  # standard deviations between levels whose order does not matter
 
