@@ -237,6 +237,18 @@ def test_residuals_of_filtered_levels_are_their_innovations():
     assert np.abs(z).max() < 5
 
 
+def test_residuals_of_correlated_columns_are_what_each_has_of_its_own():
+    emission = ihmm.NoisyLevels(1, n_features=2, correlated=True)
+    shared = np.full((2, 2), 0.3), np.full((2, 2, 1), 0.6), (), np.full((2, 1), 2.0)
+    phi, states = NoisyLevelsPhi(np.array([[0.0, 1.0], [6.0, 2.0]]), *shared), np.repeat(np.arange(40) % 2, 25)
+    y = emission.sample_observations(np.random.default_rng(0), states, phi)
+    model = ihmm.Model(emission, duration=ihmm.durations.Geometric())
+    transitions = Transitions(np.full(3, 1 / 3), np.full(3, 1 / 3), np.full((2, 3), 1 / 3))
+    draw = Draw(Trajectory(states), transitions, phi, Hyper(1.0, 1.0, 0.0))
+    z = residuals(np.random.default_rng(1), model, model.observe(y), draw)[1:]
+    np.testing.assert_allclose(np.cov(z.T), np.eye(2), atol=0.12)
+
+
 @pytest.mark.parametrize("tails", ["normal", "student-t"])
 def test_tails_that_are_in_force_are_not_advised(tails):
     rng = np.random.default_rng(4)

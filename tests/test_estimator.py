@@ -77,13 +77,18 @@ def test_attributes_have_hmmlearns_names_and_shapes(fitted):
             {"categorical_probs_": 3, "speed_mean_": 1, "speed_variance_": 1},
         ),
         (ihmm.NormalMean(1.0), np.random.default_rng(0).normal(size=60), {"means_": 1}),
+        (
+            ihmm.NoisyLevels(n_features=3, correlated=True),
+            np.random.default_rng(0).normal(size=(60, 3)),
+            {"means_": 3, "regression_": 3},
+        ),
     ],
 )
 def test_attributes_of_every_family(emission, X, shapes):
     model = quick(emission=emission).fit(X)
     for name, width in shapes.items():
         assert getattr(model, name).shape == (model.n_states_, width)
-    if emission == "normal":
+    if "means_" in shapes and X.shape[1:] == (3,):
         assert model.covars_.shape == (model.n_states_, 3, 3)
 
 

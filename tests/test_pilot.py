@@ -1,14 +1,17 @@
 """The pilot fit: what it finds in recordings whose truth is known."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import signal
 
 import ihmm
 from ihmm.choice import ModelOptions, _levels, choose_model
 from ihmm.datasets import PANEL, eruptions, fret, paces, patch_clamp, returns, rhythms, steady
 from ihmm.pilot import pilot
+from ihmm.pilot._columns import differ
 from ihmm.pilot._fit import Series, Structure, improve, start
 from ihmm.pilot._search import reduce
 
@@ -205,8 +208,56 @@ def test_columns_with_correlated_noise_are_told_apart_by_what_they_do_not_share(
     np.testing.assert_allclose(np.abs(np.diff(found.level, axis=0)), 2.5, atol=0.6)
     np.testing.assert_allclose(found.noise, np.sqrt(10), rtol=0.1)
     choice = _levels(values, np.array([1200]), found, ModelOptions())
-    assert isinstance(choice.model.emission, ihmm.MultivariateNormal)
+    assert isinstance(choice.model.emission, ihmm.NoisyLevels)
+    assert choice.model.emission.correlated
     assert "The noise of the columns is correlated" in str(choice)
+
+
+def sensors(rng: np.random.Generator, path: np.ndarray, memory: float = 0.5) -> np.ndarray:
+    """Four columns whose noise is correlated and has a memory; how noisy they are differs."""
+    mixed = rng.standard_normal((len(path), 4)) @ (np.eye(4) + 0.5 * rng.standard_normal((4, 4)))
+    noise = signal.lfilter([1.0], [1.0, -memory], mixed, axis=0)
+    return noise * [1.0, 0.2, 5.0, 1.0] + path[:, None] * [4.0, 0.0, 5.0, -2.0]
+
+
+def test_noise_that_is_correlated_and_has_a_memory_is_both():
+    path = np.repeat(np.arange(6) % 2, 200)
+    values = sensors(np.random.default_rng(4), path)
+    choice = choose_model(values, np.array([1200]))
+    assert isinstance(choice.model.emission, ihmm.NoisyLevels)
+    assert (choice.model.emission.correlated, choice.model.emission.order) == (True, 1)
+    assert isinstance(choice.model.prior, ihmm.HDPPrior)
+    assert len(np.unique(choice.init)) == 2
+    assert max(np.mean(choice.init == path), np.mean(choice.init != path)) > 0.98
+    assert "has a memory of 1 step" in str(choice)
+
+
+def test_correlations_around_levels_that_are_too_many_are_those_around_fewer():
+    """Each level becomes two in noise that is taken for independent, around which it is hardly correlated."""
+    rng, path = np.random.default_rng(5), np.repeat(np.arange(10) % 2, 120)
+    values = rng.standard_normal((1200, 2))
+    values[:, 1] += np.where(path == 0, 0.8, 0.0) * values[:, 0]
+    found = pilot(values + 6.0 * path[:, None] * np.array([1, -1]), np.array([0, 1200]))
+    assert (found.n_states, found.correlated) == (2, True)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_states_have_covariances_of_their_own_if_these_differ(shared):
+    rng, path = np.random.default_rng(5), np.repeat(np.arange(10) % 2, 120)
+    white = rng.standard_normal((1200, 2)) * (1.0 if shared else 1.0 + path[:, None]) + 6.0 * path[:, None]
+    mixed = white.copy()
+    mixed[:, 1] += np.where(path == 0, 0.5, -0.5) * white[:, 0]
+    for values, expected in ((white, False), (mixed, True)):
+        series = Series(values, np.array([0, 1200]))
+        assert differ(series, start(series, Structure(0, 2, shared), path, 2), path) == expected
+
+
+def test_covariances_of_their_own_are_those_of_multivariate_normal_states():
+    path = np.repeat(np.arange(10) % 2, 120)
+    values = correlated(path, 0)
+    found = replace(pilot(values, np.array([0, 1200])), own_correlations=True)
+    choice = _levels(values, np.array([1200]), found, ModelOptions())
+    assert isinstance(choice.model.emission, ihmm.MultivariateNormal)
 
 
 def test_columns_with_correlated_noise_and_nothing_else_are_one_level():

@@ -214,7 +214,7 @@ def _levels(values: Array, lengths: IntArray, found: Pilot, given: ModelOptions)
         model = model_for(values, "normal")
     else:
         filtered = found.filtered or single or order > dwell  # noise that remembers states for longer than they last
-        noise = choose("normal", values) if found.correlated and order == 0 else _noise(values, found, filtered)
+        noise = choose("normal", values) if found.own_correlations else _noise(values, found, filtered)
         prior: Prior = HDPPrior(GammaPrior(1, 20), GammaPrior(1, 0.001), 0.0)
         if found.number_given:
             prior = FinitePrior(found.n_states, None, 1.0)
@@ -241,6 +241,7 @@ def _noise(values: Array, found: Pilot, filtered: bool) -> NoisyLevels:
         shape=2.0,
         rate=tuple((innovation**2).tolist()),
         filtered=filtered,
+        correlated=found.correlated,
     )
 
 

@@ -274,7 +274,7 @@ class InfiniteHMM(EstimatorOnDemand):
             else:
                 setattr(self, HMMLEARN_NAMES.get(name, f"{name}_"), values.reshape(len(values), -1))
         if isinstance(self.emission_, NoisyLevels):
-            self.covars_ = _covariance_matrices(self.emission_.variance(summary.phi))
+            self.covars_ = self.emission_.covariance(summary.phi)
 
     def _posterior(self) -> Posterior:
         if "posterior_" not in vars(self):

@@ -5,7 +5,7 @@ import pytest
 from scipy import signal, stats
 
 import ihmm
-from ihmm.emissions import NoisyLevels, _noise
+from ihmm.emissions import NoisyLevels, _correlated, _noise
 from ihmm.emissions._parameters import fields, join, size, take
 from ihmm.emissions.noisy_levels import NoisyLevelsPhi
 from ihmm.kernels.memory import log_density_after_change
@@ -21,6 +21,9 @@ CASES = {
     "order 1, t": NoisyLevels(1, "shared", "student-t", 1, 0.4, 1.5, 20.0, 8.0, coefficient_spread=3.0, dof=(1.5, 50)),
     "order 2, own, two columns": NoisyLevels(2, "own", "normal", 2, [0.4, -1.0], 1.5, 3.0, [1.2, 0.3]),
     "order 2, filtered": NoisyLevels(2, filtered=True, **PRIOR),
+    "white, correlated": NoisyLevels(0, "own", "normal", 3, 0.4, 0.5, 3.0, [1.2, 0.3, 0.7], correlated=True),
+    "order 1, t, correlated": NoisyLevels(1, "shared", "student-t", 2, **PRIOR, dof=(1.5, 50), correlated=True),
+    "order 2, filtered, correlated": NoisyLevels(2, "own", "normal", 2, **PRIOR, filtered=True, correlated=True),
 }
 every_case = pytest.mark.parametrize("emission", CASES.values(), ids=CASES)
 PATH = np.array([0, 0, 0, 1, 1, 2, 2, 2, 0, 0, 1, 1])
@@ -52,6 +55,10 @@ def drawn(emission, rng, states=PATH, n_states=3):
 def log_density_by_hand(emission, y, states, phi, t):
     """log f(y_t | the past), one column and one lag at a time."""
     y, mean, scale = y.reshape(len(y), -1), phi.mean.reshape(size(phi), -1), phi.scale.reshape(size(phi), -1)
+    if emission.correlated:
+        matrix = np.eye(emission.n_features)
+        matrix[np.tril_indices(emission.n_features, -1)] = -phi.regression[0]
+        y, mean = y @ matrix.T, mean @ matrix.T
     total = 0.0
     for d in range(emission.n_features):
         center = mean[states[t], d]
@@ -96,12 +103,12 @@ def test_densities_of_states_with_noise_of_their_own_are_told_apart(emission):
     np.testing.assert_allclose(both, np.hstack(each), rtol=1e-12)
 
 
-@pytest.mark.parametrize("emission", [CASES["order 1, t"], CASES["order 2, own, two columns"]], ids=repr)
-def test_compiled_density_after_a_change_is_that_along_a_path(emission):
-    rng = np.random.default_rng(3)
+@pytest.mark.parametrize("case", ["order 1, t", "order 2, own, two columns", "order 1, t, correlated"])
+def test_compiled_density_after_a_change_is_that_along_a_path(case):
+    emission, rng = CASES[case], np.random.default_rng(3)
     phi, y = drawn(emission, rng)
     y = y.reshape(len(y), -1)
-    y[9, 0] = np.nan
+    y[9, -1] = np.nan
     seen, informative = rows(emission, y)
     after, order = emission.after_change(seen, phi), emission.order
     for t in np.flatnonzero(informative):
@@ -122,6 +129,89 @@ def test_a_missing_value_hides_the_column_until_its_past_is_known_again():
     column = ~np.isnan(seen).any(axis=1)
     np.testing.assert_array_equal(np.flatnonzero(column[:, 0]), [2, 3, 4])
     np.testing.assert_array_equal(np.flatnonzero(column[:, 1]), [2, 3, 4, 5, 6, 7])
+
+
+# Correlated columns
+
+
+def correlated_phi(rng, n_columns, n_states=2, order=0):
+    regression = rng.normal(size=n_columns * (n_columns - 1) // 2)
+    coefficients = np.tile(rng.uniform(0.2, 0.7, (n_columns, 1)), (n_states, 1, 1)) if order else ()
+    mean, scale = rng.normal(0, 3, (n_states, n_columns)), np.tile(rng.gamma(4.0, 0.2, n_columns), (n_states, 1))
+    return NoisyLevelsPhi(mean, scale, coefficients, (), np.tile(regression, (n_states, 1)))
+
+
+def test_white_noise_of_correlated_columns_is_multivariate_normal():
+    rng = np.random.default_rng(12)
+    emission, phi = NoisyLevels(n_features=4, correlated=True), correlated_phi(rng, 4)
+    y, covariance = rng.normal(size=(20, 4)), emission.covariance(phi)[0]
+    assert np.abs(np.corrcoef(covariance)).min() > 0
+    expected = np.transpose([stats.multivariate_normal(mean, covariance).logpdf(y) for mean in phi.mean])
+    np.testing.assert_allclose(emission.log_density(y, phi), expected)
+    states = rng.integers(2, size=20)
+    np.testing.assert_allclose(emission.log_density_at(y, states, phi), expected[np.arange(20), states])
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_the_covariance_is_that_of_simulated_values(order):
+    emission, rng = NoisyLevels(order, n_features=3, correlated=True), np.random.default_rng(13)
+    phi = correlated_phi(rng, 3, order=order)
+    y = emission.sample_observations(rng, np.ones(100_000, np.int64), phi)
+    covariance, scale = emission.covariance(phi)[1], np.sqrt(np.diag(emission.covariance(phi)[1]))
+    np.testing.assert_allclose((np.cov(y.T) - covariance) / np.outer(scale, scale), np.zeros((3, 3)), atol=0.03)
+    for d in range(3):
+        law, select = emission.column(d)
+        assert select(phi).scale[1] == pytest.approx(scale[d])
+        assert law.log_density(np.zeros(1), select(phi)).shape == (1, 2)
+    law, select = emission.row()
+    np.testing.assert_allclose(law.covariance(select(phi))[1], covariance)
+
+
+def test_what_columns_share_is_learned_from_their_noise():
+    emission = NoisyLevels(1, n_features=3, spread=3.0, correlated=True)
+    rng = np.random.default_rng(14)
+    phi, states = correlated_phi(rng, 3, order=1), np.repeat(np.arange(20) % 2, 100)
+    seen, informative = rows(emission, emission.sample_observations(rng, states, phi))
+    path = path_of(emission, states)[informative]
+    found = emission.resample(rng, seen[informative], path, 2)
+    for _ in range(10):
+        found = emission.update(rng, seen[informative], path, found)
+    np.testing.assert_allclose(found.regression[0], phi.regression[0], atol=0.1)
+    np.testing.assert_allclose(found.coefficients[0], phi.coefficients[0], atol=0.1)
+    np.testing.assert_allclose(found.mean, phi.mean, atol=0.4)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_what_columns_have_of_their_own_is_missing_after_a_missing_column(order):
+    emission, rng = NoisyLevels(order, n_features=3, correlated=True), np.random.default_rng(15)
+    phi, y = correlated_phi(rng, 3, order=order), rng.normal(size=(6, 3))
+    y[2, 1] = np.nan
+    hidden = y.copy()
+    hidden[2, 2] = 7.0
+    densities = []
+    for values in (y, hidden):
+        seen, informative = rows(emission, values)
+        assert informative.sum() == 6 - order
+        densities.append(emission.log_density(seen[informative], phi))
+    np.testing.assert_array_equal(*densities)
+    first = NoisyLevels(order, n_features=1)
+    alone = NoisyLevelsPhi(phi.mean[:, 0], phi.scale[:, 0], phi.coefficients[:, 0] if order else (), ())
+    seen, informative = rows(first, y[:, 0])
+    np.testing.assert_allclose(densities[0][2 - order], first.log_density(seen[informative], alone)[2 - order])
+
+
+def test_missing_values_are_drawn_given_the_other_columns():
+    emission, rng = NoisyLevels(n_features=3, correlated=True), np.random.default_rng(16)
+    phi = correlated_phi(rng, 3)
+    y = np.tile([0.5, np.nan, -1.0], (20_000, 1))
+    y[0], y[1] = np.nan, [1.0, 2.0, 3.0]
+    filled = emission.complete(rng, y, np.ones(len(y), np.int64), phi)
+    np.testing.assert_array_equal(filled[1], y[1])
+    assert np.isfinite(filled).all()
+    covariance, known = emission.covariance(phi)[1], [0, 2]
+    weight = np.linalg.solve(covariance[np.ix_(known, known)], covariance[known, 1])
+    center, variance = phi.mean[1, 1] + weight @ (y[2, known] - phi.mean[1, known]), covariance[1, 1]
+    assert_follows(filled[2:, 1], stats.norm(center, np.sqrt(variance - weight @ covariance[known, 1])).cdf)
 
 
 # Noise
@@ -204,7 +294,28 @@ def settled(self, states):
     return np.repeat(states[:, :1], 2, axis=1)
 
 
+def as_if_independent(rng, columns, weights, coefficients, matrix, *rest, draw_levels=_correlated.draw_levels):
+    own = draw_levels(rng, columns, weights, coefficients, np.eye(len(matrix)), *rest)
+    return own @ np.linalg.inv(matrix).T
+
+
+def without_memory(rng, residual, weight, coefficients, *rest, draw_regression=_correlated.draw_regression):
+    return draw_regression(rng, residual, weight, 0 * coefficients, *rest)
+
+
 MISTAKES = {
+    "draws levels of coordinates from the prior of columns": (
+        "white, correlated",
+        _correlated,
+        "draw_levels",
+        as_if_independent,
+    ),
+    "forgets the memory of what columns share": (
+        "order 1, t, correlated",
+        _correlated,
+        "draw_regression",
+        without_memory,
+    ),
     "ignores the state before": (
         "order 1, t",
         NoisyLevels,
@@ -348,6 +459,8 @@ def test_a_sequence_may_be_shorter_than_the_memory(length):
         ({"dof": []}, "dof must be positive"),
         ({"shape": 0}, "shape must be a positive number"),
         ({"coefficient_spread": np.inf}, "coefficient_spread must be a positive number"),
+        ({"regression_spread": 0}, "regression_spread must be a positive number"),
+        ({"correlated": True}, "correlated is for two columns or more"),
     ],
 )
 def test_wrong_settings_are_refused(settings, message):
@@ -363,6 +476,17 @@ def test_settings_can_be_compared_and_hashed():
 
 
 # Missing values
+
+
+def test_a_gap_in_one_column_is_filled_given_the_other():
+    model = ihmm.Model(NoisyLevels(1, n_features=2, correlated=True), duration=ihmm.durations.Geometric())
+    data = model.observe(np.array([[1.0, 1.0], [1.0, 1.0], [np.nan, 4.0], [1.0, 1.0]]))
+    shared = np.array([[1.0, 0.01]]), np.full((1, 2, 1), 0.5), (), np.ones((1, 1))  # e_2 = e_1, nearly
+    transitions = Transitions(np.full(2, 0.5), np.full(2, 0.5), np.full((1, 2), 0.5))
+    phi = NoisyLevelsPhi(np.ones((1, 2)), *shared)
+    draw = Draw(Trajectory(np.zeros(4, np.int64)), transitions, phi, Hyper(1.0, 1.0, 0.0))
+    filled = fill_forwards(np.random.default_rng(0), model, data, draw, np.array([2]))
+    np.testing.assert_allclose(filled, [[4.0, 4.0]], atol=0.05)
 
 
 @pytest.mark.parametrize("filtered", [False, True])

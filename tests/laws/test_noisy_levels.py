@@ -10,6 +10,7 @@ import ihmm
 from ihmm._random import FLOOR
 from ihmm.durations import Geometric, NegativeBinomial
 from ihmm.durations.geometric import GeometricOmega
+from ihmm.emissions import _correlated
 from ihmm.emissions.noisy_levels import NoisyLevelsPhi
 from ihmm.model import Draw, Hyper, Transitions
 from ihmm.testing import geweke, partition_test
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.law
 LEVELS = {"mean": 0.3, "spread": 1.5, "shape": 2.5, "rate": 0.8}
 WHITE = ihmm.NoisyLevels(0, "shared", "student-t", **LEVELS)
 WHITE_COLUMNS = ihmm.NoisyLevels(0, "own", "normal", 2, **LEVELS)
+CORRELATED = ihmm.NoisyLevels(0, "shared", "normal", 2, **LEVELS, correlated=True, regression_spread=1.5)
+ROWS = np.column_stack([NORMAL_SERIES, [0.9, 0.1, -0.2, 1.5, 0.4]])
 HIDDEN = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [0, 0]], bool)
 
 
@@ -38,20 +41,37 @@ def test_white_noise_leaves_the_joint_law_alone(sampler):
     assert result.p_value > ALARM, result
 
 
+@pytest.mark.slow
+def test_correlated_columns_visit_every_partition_as_often_as_the_exact_posterior_says():
+    y = split(np.where(HIDDEN[:, ::-1], np.nan, ROWS), [3, 2])
+    result = partition_test(ihmm.Model(CORRELATED, PRIORS["sticky"]), y, ihmm.ParticleGibbs(2), sweeps=2500, seed=3)
+    assert result.p_value > ALARM, result
+
+
+def test_correlated_columns_leave_the_joint_law_alone():
+    model = ihmm.Model(CORRELATED, PRIORS["sticky-free"])
+    result = geweke(model, [3, 2], ihmm.ParticleGibbs(2), sweeps=1500, seed=7, missing=HIDDEN)
+    assert result.p_value > ALARM, result
+
+
 CASES = {
     "order 1": (ihmm.NoisyLevels(1, "shared", "normal", **LEVELS), Geometric(2, 3)),
     "order 2": (ihmm.NoisyLevels(2, "own", "student-t", **LEVELS), NegativeBinomial(2.0, 2, 3, minimum=2)),
     "order 2, two columns": (ihmm.NoisyLevels(2, "shared", "normal", 2, **LEVELS), Geometric(2, 3, minimum=3)),
+    "order 1, correlated": (
+        ihmm.NoisyLevels(1, "shared", "student-t", 2, **LEVELS, correlated=True, regression_spread=1.5),
+        Geometric(2, 3),
+    ),
     "filtered": (ihmm.NoisyLevels(2, "shared", "normal", filtered=True, **LEVELS), Geometric(2, 3, minimum=2)),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["order 1", "order 2"])
+@pytest.mark.parametrize("case", ["order 1", "order 2", "order 1, correlated"])
 def test_noise_with_a_memory_visits_every_partition_as_often_as_the_exact_posterior_says(case):
     emission, duration = CASES[case]
     model = ihmm.Model(emission, PRIORS["plain"], duration)
-    y = split(NORMAL_SERIES, [5])
+    y = split(ROWS if emission.n_features == 2 else NORMAL_SERIES, [5])
     result = partition_test(model, y, ihmm.ParticleGibbs(2), sweeps=2500, seed=3)
     assert result.p_value > ALARM, result
 
@@ -61,6 +81,26 @@ def test_noise_with_a_memory_leaves_the_joint_law_alone(case):
     emission, duration = CASES[case]
     result = geweke(ihmm.Model(emission, PRIORS["free"], duration), [6, 4], ihmm.ParticleGibbs(2), sweeps=1500, seed=7)
     assert result.p_value > ALARM, result
+
+
+class InTwoWays(ihmm.NoisyLevels):
+    """Broken on purpose: levels are drawn as if the coordinates had the prior of the columns."""
+
+    def update(self, rng, y, states, phi):
+        joint = _correlated.draw_levels
+
+        def draw_levels(rng, columns, weights, coefficients, matrix, *rest):
+            return joint(rng, columns, weights, coefficients, np.eye(2), *rest) @ np.linalg.inv(matrix).T
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_correlated, "draw_levels", draw_levels)
+            return super().update(rng, y, states, phi)
+
+
+def test_a_mistake_about_correlated_columns_is_caught():
+    emission = InTwoWays(1, "shared", "normal", 2, 0.3, 0.8, 2.5, 0.8, correlated=True, regression_spread=1.5)
+    result = geweke(ihmm.Model(emission, PRIORS["free"], Geometric(2, 3)), [6, 4], sweeps=2500, seed=7)
+    assert result.p_value < 1e-6, result
 
 
 class OfOneState(ihmm.NoisyLevels):

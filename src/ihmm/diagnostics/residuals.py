@@ -9,6 +9,7 @@ from scipy.special import ndtri, stdtr
 from ihmm._typing import Array, FloatArray, IntArray, Phi
 from ihmm.data import Data
 from ihmm.emissions import DPMixture, Emission
+from ihmm.emissions._correlated import coordinates, matrices
 from ihmm.emissions._parameters import fields
 from ihmm.emissions._protocol import provides
 from ihmm.model import Draw, Model, on_additive_scale
@@ -75,7 +76,11 @@ def _noise_with_memory(
     If levels pass through the filter, too, the values before are compared with the level of this step.
     """
     n_columns = values.shape[1]
-    mean, scale = (parameters[name].reshape(-1, n_columns)[states] for name in ("mean", "scale"))
+    level, scale = (parameters[name].reshape(-1, n_columns) for name in ("mean", "scale"))
+    if "regression" in parameters:  # columns are correlated: their own parts are not
+        matrix = matrices(parameters["regression"], n_columns)
+        values, level = coordinates(values[:, None], matrix[0])[:, 0], (matrix @ level[:, :, None])[:, :, 0]
+    mean, scale = level[states], scale[states]
     error = values - mean
     innovation = error.copy()
     if "coefficients" in parameters:

@@ -95,14 +95,23 @@ def draw_levels(
     spread: float,
     n_states: int,
 ) -> FloatArray:
-    """All levels jointly given everything else, under the prior N(0, spread²).
+    """All levels jointly given everything else, under the prior N(0, spread²)."""
+    precision, information = add_steps(np.eye(n_states) / spread**2, steps, weight, coefficients)
+    return np.asarray(draw_normal(rng, precision, information, 1)[0])
+
+
+def add_steps(
+    precision: FloatArray, steps: Steps, weight: FloatArray, coefficients: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Precision and information of the levels, (K, K) and (K,), given that of their prior, which is centred at 0.
 
     z_t = y_t − Σ_l a_l y_{t−l} is a regression on the levels of the last p + 1 steps, with factors 1, −a_1, …, −a_p.
     """
+    n_states = len(precision)
     factors = np.append(1.0, -coefficients)
     z = steps.values @ factors
     visits = np.ascontiguousarray(steps.path.T)
-    precision, information = np.eye(n_states) / spread**2, np.zeros(n_states)
+    precision, information = precision.copy(), np.zeros(n_states)
     for lag, factor in enumerate(factors):
         information += np.bincount(visits[lag], factor * weight * z, n_states)
         own = np.bincount(visits[lag], factor**2 * weight, n_states)
@@ -111,7 +120,7 @@ def draw_levels(
             pair = visits[lag] * n_states + visits[other]
             cross = np.bincount(pair, factor * factors[other] * weight, n_states**2).reshape(n_states, n_states)
             precision += cross + cross.T
-    return np.asarray(draw_normal(rng, precision, information, 1)[0])
+    return precision, information
 
 
 def draw_coefficients(
@@ -150,6 +159,11 @@ def draw_dof(rng: np.random.Generator, square: FloatArray, grid: FloatArray) -> 
         peak + log_shape(square[None].copy(), np.array([dof])).sum() for dof, peak in zip(grid, peaks, strict=True)
     ]
     return float(grid[np.argmax(log_odds + rng.gumbel(size=len(grid)))])
+
+
+def draw_weights(rng: np.random.Generator, square: FloatArray, dof: float) -> FloatArray:
+    """λ_t given squared innovations in units of the scale and ν."""
+    return np.maximum(2 * rng.standard_gamma(0.5 * (dof + 1), len(square)) / (dof + square), FLOOR)
 
 
 def draw_normal(rng: np.random.Generator, precision: FloatArray, information: FloatArray, n: int) -> FloatArray:

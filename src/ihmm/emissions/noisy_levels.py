@@ -3,10 +3,11 @@
     e_t = a_1 e_{t−1} + … + a_p e_{t−p} + η_t,     η_t = σ ε_t,   ε_t ~ N(0, 1) or Student t with ν degrees of freedom
     μ_k ~ N(mean, spread²),   σ² ~ InvGamma(shape, rate),   a ~ N(0, τ²) where stationary,   ν uniform on a grid
 
-Columns are independent given the states, each with levels, coefficients and scales of its own; ν is common.
+Columns have levels, coefficients and scales of their own; ν is common. Given the states they are independent, or so are
+the coordinates B y with a matrix B for all states, in which their noise is as above: see `_correlated`.
 
 A Student t is a Gaussian whose precision varies between time steps: η_t | λ_t ~ N(0, σ²/λ_t), λ_t ~ Gamma(ν/2, ν/2). An
-update draws ν with the λ_t integrated out, then the λ_t, then μ, a and σ given them, and discards the λ_t.
+update draws ν with the λ_t integrated out, then the λ_t, then μ, B, a and σ given them, and discards the λ_t.
 """
 
 from collections.abc import Callable
@@ -20,8 +21,10 @@ import numpy as np
 from ihmm import _checks
 from ihmm._random import FLOOR
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray
-from ihmm.emissions import _noise
+from ihmm.emissions import _correlated, _noise
 from ihmm.emissions._missing import density_of_known
+from ihmm.emissions._noise_update import Noise, NoisePrior, update
+from ihmm.emissions._parameters import take
 from ihmm.emissions._protocol import Emission
 from ihmm.emissions._validation import plain, real_rows
 from ihmm.emissions.multivariate_normal import Numbers
@@ -43,6 +46,7 @@ class NoisyLevelsPhi(NamedTuple):
     scale: FloatArray  # (K, D): σ
     coefficients: Given  # (K, D, order): a; () if order = 0
     dof: Given  # (K,): ν; () if tails are normal
+    regression: Given = ()  # (K, D (D − 1) / 2): w_21, w_31, w_32, …; () if columns are independent
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,14 @@ class NoisyLevels(Emission):
         False: levels change at once, and only the noise has a memory. True: levels pass through the same filter as the
         noise, y_t = μ_{s_t} + Σ_l a_l (y_{t−l} − μ_{s_t}) + η_t, and are reached a few steps after a change, as in
         low-pass filtered recordings. The states before do not matter then, and any model will do.
+    correlated
+        True: the noise of the columns is correlated, in the same way in all states (with ``scale="own"``, up to the
+        scales). That of column d is Σ_{j<d} w_dj times that of the columns before it, and noise of its own, which has
+        scale, coefficients and tails as above. Without a memory any covariance can be written like this. Where a
+        column is missing (NaN), so is what the columns after it have of their own: put columns with gaps last.
+    regression_spread
+        τ_w: w_dj ~ N(0, τ_w² rate_d/rate_j). The rates say how noisy columns are, so that units do not matter: with 1,
+        half of the correlations of two columns are beyond ±0.56, a priori.
     """
 
     order: int = 0
@@ -89,6 +101,8 @@ class NoisyLevels(Emission):
     coefficient_spread: float = 1.0
     dof: float | Numbers = (3.0, 4.0, 6.0, 10.0, 20.0, 50.0)
     filtered: bool = False
+    correlated: bool = False
+    regression_spread: float = 1.0
 
     def __post_init__(self) -> None:
         name = "NoisyLevels"
@@ -99,6 +113,9 @@ class NoisyLevels(Emission):
         _checks.one_of(f"{name} tails", self.tails, ("normal", "student-t"))
         _checks.positive(f"{name} shape", self.shape)
         _checks.positive(f"{name} coefficient_spread", self.coefficient_spread)
+        _checks.positive(f"{name} regression_spread", self.regression_spread)
+        if self.correlated and n_features == 1:
+            raise ValueError(f"{name} correlated is for two columns or more, got n_features=1")
         shapes = [(), (n_features,)]
         any_number = (len(self.dof),) if isinstance(self.dof, (list, tuple)) else np.shape(self.dof)
         settings = {"mean": shapes, "spread": shapes, "rate": shapes, "dof": [(), any_number]}
@@ -131,12 +148,19 @@ class NoisyLevels(Emission):
         for lag in range(self.order + 1):
             rows[lag:, lag] = values[: len(y) - lag]
             rows[age < lag, lag] = np.nan
+        if self.correlated:
+            rows[np.logical_or.accumulate(np.isnan(rows), axis=2)] = np.nan
         return rows, np.asarray(np.isnan(rows).any(axis=1).all(axis=1))
 
     # Densities
 
     def log_density(self, y: FloatArray, phi: NoisyLevelsPhi) -> FloatArray:
         """The density once a state has lasted longer than `order` steps."""
+        if self.correlated:
+            own, out = self._separated(phi), np.empty((len(phi.mean), len(y)))
+            for matrix, here in _correlated.different(self._matrices(phi)):
+                out[here] = self._separate.log_density(self._coordinates(y, matrix), take(own, here)).T
+            return out.T
         values, (mean, scale, coefficients, dof) = self._lags(y), self._by_column(phi)
         settled, peak = mean * (1 - coefficients.sum(axis=2)), _noise.log_peak(dof)  # (1 − A) μ_k
         out = np.zeros((len(mean), len(values)))
@@ -147,6 +171,9 @@ class NoisyLevels(Emission):
         return out.T
 
     def log_density_at(self, y: FloatArray, states: IntArray, phi: NoisyLevelsPhi) -> FloatArray:
+        if self.correlated:
+            matrix = self._matrices(phi)[self._path(states)[:, 0]]
+            return self._separate.log_density_at(self._coordinates(y, matrix), states, self._separated(phi))
         values, path, (mean, scale, coefficients, dof) = self._lags(y), self._path(states), self._by_column(phi)
         now, out, peak = path[:, 0], np.zeros(len(values)), _noise.log_peak(dof)
         for d in range(self.n_features):
@@ -160,6 +187,9 @@ class NoisyLevels(Emission):
 
     def after_change(self, y: FloatArray, phi: NoisyLevelsPhi) -> AfterChange:
         """What compiled code needs for the first `order` steps after a change of state."""
+        if self.correlated:
+            y = self._coordinates(y, self._matrices(phi)[0])
+            return self._separate.after_change(y, self._separated(phi))
         mean, scale, coefficients, dof = self._by_column(phi)
         shared = coefficients[0]
         return AfterChange(
@@ -173,7 +203,10 @@ class NoisyLevels(Emission):
         )
 
     def log_marginal(self, y: FloatArray) -> FloatArray:
-        """A Student t as wide as levels and noise together: a change to a new state, whatever the past."""
+        """A Student t as wide as levels and noise together: a change to a new state, whatever the past.
+
+        Levels differ by more than the noise, and independently between columns, even if the noise is correlated.
+        """
         square = np.square(self._lags(y)[:, 0] - self._mean)
         width = self._spread**2 + self._rate / self.shape
         column = _noise.log_shape((square / width).T.copy(), np.full(self.n_features, MARGINAL_DOF))
@@ -183,12 +216,14 @@ class NoisyLevels(Emission):
     # Parameters
 
     def sample_prior(self, rng: np.random.Generator, n: int) -> NoisyLevelsPhi:
-        spread = self.coefficient_spread
-        shared = np.array([[_noise.draw_stationary(rng, self.order, spread) for _ in range(self.n_features)]])
-        return self._sample_states(rng, n, self._prior_scales(rng, 1), shared, rng.choice(self._grid, 1))
+        spread, spreads = self.coefficient_spread, self._regression_spread
+        coefficients = np.array([_noise.draw_stationary(rng, self.order, spread) for _ in range(self.n_features)])
+        scale, dof = self._prior_scales(rng, 1), float(rng.choice(self._grid, 1)[0])
+        regression = spreads * rng.standard_normal(len(spreads)) if self.correlated else spreads
+        return self._sample_states(rng, n, Noise(np.empty_like(scale), scale, coefficients, dof, regression))
 
     def sample_new(self, rng: np.random.Generator, n: int, phi: NoisyLevelsPhi) -> NoisyLevelsPhi:
-        return self._sample_states(rng, n, *self._by_column(phi)[1:])
+        return self._sample_states(rng, n, self._noise(phi))
 
     def resample(self, rng: np.random.Generator, y: FloatArray, states: IntArray, n_states: int) -> NoisyLevelsPhi:
         """A few updates from the averages of the states with white noise, which is good enough to start from."""
@@ -200,41 +235,20 @@ class NoisyLevels(Emission):
             mean[:, d] = np.where(count > 0, total / np.maximum(count, 1), mean[:, d])
             square = np.square(values[here, d] - mean[now[here], d]).sum() + self._rate[d]
             scale[:, d] = np.sqrt(square / (here.sum() + self.shape))
-        coefficients = np.zeros((n_states, self.n_features, self.order))
+        coefficients = np.zeros((self.n_features, self.order))
         dof = self._grid[np.argmin(np.abs(self._grid - FIRST_DOF))]
-        phi = self._pack(mean, scale, coefficients, np.full(n_states, dof))
+        regression = np.zeros(len(self._regression_spread))
+        phi = self._pack(Noise(mean, scale, coefficients, float(dof), regression))
         for _ in range(ROUNDS):
             phi = self.update(rng, y, states, phi)
         return phi
 
     def update(self, rng: np.random.Generator, y: FloatArray, states: IntArray, phi: NoisyLevelsPhi) -> NoisyLevelsPhi:
-        """Gibbs steps: ν, then the λ_t given it, then levels, coefficients and scales given those."""
-        mean, scale, coefficients, dof = (parameter.copy() for parameter in self._by_column(phi))
-        n_states, a, heavy = len(mean), coefficients[0], self.tails == "student-t"
-        if self.scale == "shared":
-            scale[:] = scale[0]
-        mean -= self._mean
-        values, path = self._lags(y) - self._mean, self._path(states)
-        columns = [_noise.Steps.known(values[:, :, d], path) for d in range(self.n_features)]
-        if heavy:
-            distance = [
-                np.square(_noise.innovations(steps.residuals(mean[:, d]), a[d]) / scale[steps.path[:, 0], d])
-                for d, steps in enumerate(columns)
-            ]
-            dof[:] = _noise.draw_dof(rng, np.concatenate(distance), self._grid)
-        for d, steps in enumerate(columns):
-            now, weight = steps.path[:, 0], np.ones(len(steps.path))
-            if heavy:
-                weight = 2 * rng.standard_gamma(0.5 * (dof[0] + 1), len(now)) / (dof[0] + distance[d])
-                weight = np.maximum(weight, FLOOR)
-            precision = weight / np.square(scale[now, d])
-            mean[:, d] = _noise.draw_levels(rng, steps, precision, a[d], self._spread[d], n_states)
-            residual = steps.residuals(mean[:, d])
-            if self.order:
-                a[d] = _noise.draw_coefficients(rng, residual, precision, self.coefficient_spread, a[d])
-            square = weight * np.square(_noise.innovations(residual, a[d]))
-            scale[:, d] = self._draw_scales(rng, square, now, n_states, d)
-        return self._pack(mean + self._mean, scale, np.tile(a, (n_states, 1, 1)), dof)
+        """Gibbs steps, see `_noise_update`."""
+        noise = self._noise(phi)
+        noise = noise._replace(level=noise.level - self._mean)
+        noise = update(rng, self._prior, self._lags(y) - self._mean, self._path(states), noise)
+        return self._pack(noise._replace(level=noise.level + self._mean))
 
     def log_prior(self, phi: NoisyLevelsPhi) -> FloatArray:
         """Densities of μ_k and, if it is its own, σ_k. Those of shared parameters are in the first entry, so that the
@@ -249,7 +263,10 @@ class NoisyLevels(Emission):
             out[0] += log_scale[0]
         a, spread = coefficients[0], self.coefficient_spread
         out[0] -= (0.5 * np.square(a / spread) + np.log(spread) + _noise.HALF_LOG_2PI).sum(axis=1)
-        total = np.asarray(out.sum(axis=1))
+        total, spreads = np.asarray(out.sum(axis=1)), self._regression_spread
+        if self.correlated:
+            square = np.square(self._regression(phi)[0] / spreads)
+            total[0] -= (0.5 * square + np.log(spreads) + _noise.HALF_LOG_2PI).sum()
         if self.tails == "student-t":
             total[0] -= np.log(len(self._grid))
         return total
@@ -269,6 +286,12 @@ class NoisyLevels(Emission):
         `before` are the states of the last `order` steps of the past; by default, the first of `states`.
         """
         order, columns = self.order, self.n_features
+        if self.correlated:
+            matrix = self._matrices(phi)[0]
+            earlier = None if past is None else past.reshape(-1, columns) @ matrix.T
+            separate = replace(self._separate, mean=tuple(matrix @ self._mean))
+            own = separate.sample_observations(rng, states, self._separated(phi), earlier, before)
+            return own @ np.linalg.inv(matrix).T
         mean, scale, coefficients, dof = self._by_column(phi)
         shape = len(states), columns
         y = rng.standard_normal(shape) if np.isinf(dof[0]) else rng.standard_t(dof[0], shape)
@@ -287,26 +310,69 @@ class NoisyLevels(Emission):
             y = mean[states] + e[len(e) - len(states) :]
         return y[:, 0] if columns == 1 else y
 
+    def complete(self, rng: np.random.Generator, y: Array, states: IntArray, phi: NoisyLevelsPhi) -> FloatArray:
+        return self.given_known(self.sample_observations(rng, states, phi), y, states, phi)
+
+    def given_known(self, drawn: FloatArray, y: FloatArray, states: IntArray, phi: NoisyLevelsPhi) -> FloatArray:
+        """y with its missing values taken from rows that were `drawn` as a whole, given the values that are known."""
+        if not self.correlated:
+            return np.where(np.isnan(y), drawn, y)
+        return _correlated.given_known(drawn, y, self._covariance(phi, np.square(phi.scale))[states])
+
     def column(self, d: int) -> tuple[Emission, Callable[[NoisyLevelsPhi], NoisyLevelsPhi]]:
         """One column around its levels. Noise with a memory: its stationary law, with the tails of its innovations."""
         mean, spread, rate = float(self._mean[d]), float(self._spread[d]), float(self._rate[d])
-        own = replace(self, order=0, n_features=1, mean=mean, spread=spread, rate=rate)
+        own = replace(self, order=0, n_features=1, mean=mean, spread=spread, rate=rate, correlated=False)
 
         def select(phi: NoisyLevelsPhi) -> NoisyLevelsPhi:
-            mean, scale, coefficients, _ = self._by_column(phi)
-            factor = _noise.stationary_factor(coefficients[:, d])
-            return NoisyLevelsPhi(mean[:, d], scale[:, d] * factor, (), phi.dof)
+            parts = np.linalg.inv(self._matrices(phi))[:, d] * self._stationary(phi)  # of the coordinates
+            return NoisyLevelsPhi(self._by_column(phi)[0][:, d], np.hypot.reduce(parts, axis=1), (), phi.dof)
 
         return own, select
 
-    def variance(self, phi: NoisyLevelsPhi) -> FloatArray:
-        """(K, D): stationary variances around the levels."""
-        _, scale, coefficients, dof = self._by_column(phi)
-        factor = np.column_stack([_noise.stationary_factor(coefficients[:, d]) for d in range(self.n_features)])
-        tails = 1 + 2 / np.maximum(dof - 2, FLOOR)  # ν/(ν − 2)
-        return np.asarray(np.square(scale * factor) * tails[:, None])
+    def row(self) -> tuple[Emission, Callable[[NoisyLevelsPhi], NoisyLevelsPhi]]:
+        """A row around its levels, all columns together: the law of noise without a memory, as wide as in `column`."""
+        return self.without_memory(), lambda phi: phi._replace(
+            scale=self._stationary(phi).reshape(phi.scale.shape), coefficients=()
+        )
+
+    def covariance(self, phi: NoisyLevelsPhi) -> FloatArray:
+        """(K, D, D): stationary covariances around the levels."""
+        tails = 1 + 2 / np.maximum(self._by_column(phi)[3] - 2, FLOOR)  # ν/(ν − 2)
+        return self._covariance(phi, np.square(self._stationary(phi)) * tails[:, None])
 
     # Layout
+
+    def _stationary(self, phi: NoisyLevelsPhi) -> FloatArray:
+        """(K, D): scales of stationary noise, of the coordinates if columns are correlated."""
+        _, scale, coefficients, _ = self._by_column(phi)
+        factor = np.column_stack([_noise.stationary_factor(coefficients[:, d]) for d in range(self.n_features)])
+        return np.asarray(scale * factor)
+
+    def _covariance(self, phi: NoisyLevelsPhi, variance: FloatArray) -> FloatArray:
+        """(K, D, D), from variances of the coordinates, (K, D)."""
+        return _correlated.covariances(self._matrices(phi), variance)
+
+    def _regression(self, phi: NoisyLevelsPhi) -> FloatArray:
+        """(K, D (D − 1) / 2), or (K, 0) if columns are independent."""
+        return np.reshape(phi.regression, (len(phi.mean), len(self._regression_spread)))
+
+    def _matrices(self, phi: NoisyLevelsPhi) -> FloatArray:
+        """(K, D, D): B, the identity if columns are independent."""
+        n_columns = self.n_features
+        return _correlated.matrices(self._regression(phi), n_columns) if self.correlated else np.eye(n_columns)[None]
+
+    def _coordinates(self, y: FloatArray, matrix: FloatArray) -> FloatArray:
+        return _correlated.coordinates(self._lags(y), matrix)
+
+    def _separated(self, phi: NoisyLevelsPhi) -> NoisyLevelsPhi:
+        """φ of the coordinates, whose noise is independent."""
+        return phi._replace(mean=(self._matrices(phi) @ phi.mean[:, :, None])[:, :, 0], regression=())
+
+    @cached_property
+    def _separate(self) -> "NoisyLevels":
+        """The law of the coordinates given φ."""
+        return replace(self, correlated=False)
 
     def _lags(self, y: FloatArray) -> FloatArray:
         """(n, order + 1, D)."""
@@ -323,10 +389,24 @@ class NoisyLevels(Emission):
         dof = phi.dof if self.tails == "student-t" else np.full(n, np.inf)
         return phi.mean.reshape(n, columns), phi.scale.reshape(n, columns), coefficients, np.asarray(dof)
 
-    def _pack(self, mean: FloatArray, scale: FloatArray, coefficients: FloatArray, dof: FloatArray) -> NoisyLevelsPhi:
+    def _noise(self, phi: NoisyLevelsPhi) -> Noise:
+        """φ with what the states share once."""
+        level, scale, coefficients, dof = self._by_column(phi)
+        if self.scale == "shared":
+            scale = np.tile(scale[0], (len(scale), 1))
+        return Noise(level, scale, coefficients[0], float(dof[0]), self._regression(phi)[0])
+
+    def _pack(self, noise: Noise) -> NoisyLevelsPhi:
+        """φ, with what the states share repeated for each."""
+        mean, scale, coefficients, dof, regression = noise
+        n = len(mean)
+        a = np.tile(coefficients, (n, 1, 1))
         if self.n_features == 1:
-            mean, scale, coefficients = mean[:, 0], scale[:, 0], coefficients[:, 0]
-        return NoisyLevelsPhi(mean, scale, coefficients if self.order else (), dof if self.tails == "student-t" else ())
+            mean, scale, a = mean[:, 0], scale[:, 0], a[:, 0]
+        dofs: Given = np.full(n, dof) if self.tails == "student-t" else ()
+        return NoisyLevelsPhi(
+            mean, scale, a if self.order else (), dofs, np.tile(regression, (n, 1)) if self.correlated else ()
+        )
 
     def _recent(self, past: FloatArray) -> FloatArray:
         """The last `order` values of a sequence, (order, D)."""
@@ -338,23 +418,29 @@ class NoisyLevels(Emission):
             )
         return recent
 
-    def _sample_states(
-        self, rng: np.random.Generator, n: int, scale: FloatArray, coefficients: FloatArray, dof: FloatArray
-    ) -> NoisyLevelsPhi:
+    def _sample_states(self, rng: np.random.Generator, n: int, shared: Noise) -> NoisyLevelsPhi:
         """Levels of n states, and scales of their own, from the prior; shared parameters are those given."""
         mean = self._mean + self._spread * rng.standard_normal((n, self.n_features))
-        scale = self._prior_scales(rng, n) if self.scale == "own" else np.tile(scale[0], (n, 1))
-        return self._pack(mean, scale, np.tile(coefficients[0], (n, 1, 1)), np.tile(dof[0], n))
+        scale = self._prior_scales(rng, n) if self.scale == "own" else np.tile(shared.scale[0], (n, 1))
+        return self._pack(shared._replace(level=mean, scale=scale))
 
     def _prior_scales(self, rng: np.random.Generator, n: int) -> FloatArray:
-        nothing, nowhere = np.empty(0), np.empty(0, np.int64)
-        return np.column_stack([self._draw_scales(rng, nothing, nowhere, n, d) for d in range(self.n_features)])
+        nothing, nowhere, own = np.empty(0), np.empty(0, np.int64), self.scale == "own"
+        return np.column_stack(
+            [_noise.draw_scales(rng, nothing, nowhere, n, self.shape, rate, own) for rate in self._rate.tolist()]
+        )
 
-    def _draw_scales(
-        self, rng: np.random.Generator, square: FloatArray, states: IntArray, n_states: int, d: int
-    ) -> FloatArray:
-        own = self.scale == "own"
-        return _noise.draw_scales(rng, square, states, n_states, self.shape, float(self._rate[d]), own)
+    @cached_property
+    def _prior(self) -> NoisePrior:
+        return NoisePrior(
+            self._spread,
+            self.shape,
+            self._rate,
+            self.scale == "own",
+            self.coefficient_spread,
+            self._grid,
+            self._regression_spread if self.correlated else None,
+        )
 
     @cached_property
     def _mean(self) -> FloatArray:
@@ -367,6 +453,14 @@ class NoisyLevels(Emission):
     @cached_property
     def _rate(self) -> FloatArray:
         return np.array(np.broadcast_to(np.asarray(self.rate, np.float64), self.n_features))
+
+    @cached_property
+    def _regression_spread(self) -> FloatArray:
+        """(D (D − 1) / 2,), or (0,) if columns are independent."""
+        if not self.correlated:
+            return np.empty(0)
+        row, column = np.tril_indices(self.n_features, -1)
+        return np.asarray(self.regression_spread * np.sqrt(self._rate[row] / self._rate[column]))
 
     @cached_property
     def _grid(self) -> FloatArray:

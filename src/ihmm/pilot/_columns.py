@@ -1,21 +1,41 @@
 """Columns whose noise is correlated, and coordinates in which it is not."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from ihmm._typing import FloatArray
-from ihmm.pilot._fit import Fit, Series
+from ihmm._typing import FloatArray, IntArray
+from ihmm.emissions.choose import MAX_CORRELATED
+from ihmm.pilot._fit import Fit, Series, improve
+from ihmm.pilot._search import QUICK, criterion, downwards
 
 CORRELATED = 0.25  # correlation of the noise of two columns from which it matters
 MAX_INCOMPLETE = 0.01  # share of the rows that may lack some of their values
 
 
-def decorrelation(series: Series, fit: Fit) -> FloatArray | None:
-    """(D, D): the matrix whose product with a row of values has independent noise; None if that of columns is already.
+def decorrelation(series: Series, fit: Fit, best: float) -> FloatArray | None:
+    """(D, D): the lower triangular matrix whose product with a row of values has independent noise of variance 1.
 
-    The noise is what neither the levels of a fit nor its memory predict.
+    None if the columns are independent already. Noise that is taken for independent looks like further levels, and
+    less correlated around these. Correlations may therefore be those around fewer levels, if the criterion of these
+    in the coordinates is above the `best`.
     """
-    missing = np.isnan(series.y)
-    if series.y.shape[1] == 1 or np.mean(missing.any(axis=1) & ~missing.all(axis=1)) > MAX_INCOMPLETE:
+    found = around(series, fit)
+    if fit.n_states > 1:
+        for fewer in downwards(series, fit):
+            matrix = around(series, fewer)
+            if matrix is not None:
+                start = replace(fewer, level=fewer.level @ matrix.T, scale=np.ones_like(fewer.scale))
+                value = criterion(improve(transformed(series, matrix), start, QUICK)) + cost(series, matrix)
+                if value > best:
+                    found, best = matrix, value
+    return found
+
+
+def around(series: Series, fit: Fit) -> FloatArray | None:
+    """The same from what neither the levels of a fit nor its memory predict; None if there are too many columns."""
+    missing, n_columns = np.isnan(series.y), series.y.shape[1]
+    if not 1 < n_columns <= MAX_CORRELATED or np.mean(missing.any(axis=1) & ~missing.all(axis=1)) > MAX_INCOMPLETE:
         return None
     away = series.y - fit.level[fit.path(series)]
     noise = Series(away, series.offsets).unpredicted(fit.coefficients)
@@ -23,22 +43,49 @@ def decorrelation(series: Series, fit: Fit) -> FloatArray | None:
     if len(noise) < 2 or np.any(noise.std(axis=0) == 0):
         return None
     correlation = np.atleast_2d(np.corrcoef(noise, rowvar=False))
-    if np.abs(correlation - np.eye(len(correlation))).max() < CORRELATED:
+    if np.abs(correlation - np.eye(n_columns)).max() < CORRELATED:
         return None
-    shrunk = 0.99 * correlation + 0.01 * np.eye(len(correlation))  # columns may be equal
-    return np.linalg.inv(np.linalg.cholesky(shrunk))
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(_shrunk(correlation, len(noise)))) / noise.std(axis=0))
+
+
+def _shrunk(correlation: FloatArray, n: float) -> FloatArray:
+    """As if there were one more value, of independent columns with variance 1: columns may be equal."""
+    return np.asarray((n * correlation + np.eye(len(correlation))) / (n + 1))
 
 
 def transformed(series: Series, matrix: FloatArray) -> Series:
     return Series(series.y @ matrix.T, series.offsets)
 
 
-def log_volume(series: Series, matrix: FloatArray) -> float:
-    """What the log likelihood of the transformed series is lower by because of the other units."""
-    known = ~np.isnan(series.unpredicted(np.empty((0, series.y.shape[1]))))
-    return float(np.linalg.slogdet(matrix)[1] * known.all(axis=1).sum())
+def cost(series: Series, matrix: FloatArray) -> float:
+    """What the criterion of the transformed series is lower by, because of its units and for the correlations."""
+    known, n_columns = ~np.isnan(series.unpredicted(np.empty((0, series.y.shape[1])))), len(matrix)
+    log_volume = np.linalg.slogdet(matrix)[1] * known.all(axis=1).sum()
+    return float(log_volume - 0.25 * n_columns * (n_columns - 1) * np.log(len(series.y)))  # half of log n for each
 
 
-def spread_before(spread: FloatArray, matrix: FloatArray) -> FloatArray:
-    """(K, D): standard deviations of the columns, given those of the independent coordinates."""
-    return np.asarray(np.sqrt(np.square(spread) @ np.square(np.linalg.inv(matrix)).T))
+def differ(series: Series, fit: Fit, path: IntArray) -> bool:
+    """Whether covariances of each state's own explain white noise better than one matrix for all, by the criterion.
+
+    Series and fit are those of the coordinates in which the noise is independent if there is one matrix.
+    """
+    known = ~np.isnan(series.y).any(axis=1)
+    away, states = (series.y - fit.level[path])[known], path[known]
+    n_states, n_columns = fit.level.shape
+    n = np.bincount(states, minlength=n_states).astype(np.float64)
+    if n_states == 1 or n.min() <= n_columns:
+        return False
+    spread = np.array([away[states == k].std(axis=0) for k in range(n_states)])
+    parameters = 0.5 * n_columns * (n_columns - 1) * (n_states - 1)
+    if fit.structure.shared:
+        spread[:] = away.std(axis=0)
+        parameters += n_columns * (n_states - 1)
+    away = away / (spread[states] + 1e-9)
+    each = [_log_det(away[states == k]) for k in range(n_states)]
+    gain = len(away) * _log_det(away) - n @ each
+    return bool(gain > parameters * np.log(len(away)))
+
+
+def _log_det(values: FloatArray) -> float:
+    covariance = np.cov(values, rowvar=False, bias=True)
+    return float(np.linalg.slogdet(_shrunk(covariance, len(values)))[1])

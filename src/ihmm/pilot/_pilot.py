@@ -8,14 +8,14 @@ import numpy as np
 from ihmm._typing import Array, FloatArray, IntArray
 from ihmm.pilot._alternatives import predictability, trend, without, without_hum
 from ihmm.pilot._baseline import DEGREES, levels_around_trend
-from ihmm.pilot._columns import decorrelation, log_volume, spread_before, transformed
+from ihmm.pilot._columns import cost, decorrelation, differ, transformed
 from ihmm.pilot._dynamics import ORDERS, Dynamics, switching
 from ihmm.pilot._fit import MAX_ORDER, Fit, Series, improve, most_probable_path, part_of, restructured, start
 from ihmm.pilot._reasons import (
     AROUND_TREND,
     CORRELATED,
     HEAVY,
-    NUMBER_GIVEN,
+    OWN_CORRELATIONS,
     STANDING_OUT,
     TREND,
     WITHIN_VISITS,
@@ -55,7 +55,7 @@ DEPENDENCE = 10.0  # nats beyond chance by which the state before predicts the n
 SMOOTH = 0.9  # sum of the coefficients from which a series is smooth: levels in it are a matter of the eye
 ALIKE = 1.25  # ratio of the scales of two states up to which they are the same
 LONGER, LONGER_GAIN = 8, 0.05  # order of a filter, and nats per value by which it is better than the longest searched
-WEAK = 0.5  # sum of the coefficients below which memory matters less than correlated noise
+ROUNDS = 3  # in which correlations are estimated from the levels, and levels found given the correlations
 FORGOTTEN = 0.05  # coefficients up to which noise may be white
 FAR = 3.0  # standard deviations between levels whose order does not matter
 
@@ -79,14 +79,14 @@ class Pilot:
     states, n_states
         (T,): the path; its number of states.
     level, noise, innovation
-        (n_states, D): levels, standard deviations around them, and those of what the memory of the noise does not
-        predict, in units of the data.
+        (n_states, D): levels, standard deviations around them, and those of what neither the memory of the noise nor
+        that of correlated columns before predicts, in units of the data.
     baseline
         (T, D): a slow trend, or a course of values within visits, around which the levels are; None if there is none.
     number_given
         Whether the number of levels is taken as given, not inferred: a single one with a trend, or unmistakable ones.
-    correlated
-        Whether the noise of the columns is correlated.
+    correlated, own_correlations
+        Whether the noise of the columns is correlated; and whether it is so in each state in its own way.
     criterion
         Penalised log likelihood of the values, in units of the data, that structures are compared by; −∞ if nothing was
         compared.
@@ -108,6 +108,7 @@ class Pilot:
     baseline: FloatArray | None
     number_given: bool
     correlated: bool
+    own_correlations: bool
     criterion: float
     reasons: tuple[str, ...]
 
@@ -156,8 +157,12 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
     path = most_probable_path(found.whole, fit)
     used, path = np.unique(path, return_inverse=True)
     fit = replace(fit, level=fit.level[used], scale=fit.scale[used])
+    own_correlations = False
     if found.matrix is not None:
-        fit, number_given, reasons = _in_columns(fit, found.matrix, number_given, reasons)
+        white = fit.structure.order == 0 and fit.dof >= HEAVY
+        own_correlations = white and differ(found.whole, fit, path)
+        fit = _in_columns(fit, found.matrix)
+        reasons = [OWN_CORRELATIONS if own_correlations else CORRELATED, *reasons]
     baseline = found.baseline
     if baseline is not None:
         if found.matrix is not None:
@@ -180,6 +185,7 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
         None if baseline is None else unit * baseline,
         number_given,
         found.matrix is not None,
+        own_correlations,
         _in_units(found, unit, found.criterion),
         tuple(reasons),
     )
@@ -188,8 +194,8 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
 def _in_units(found: Found, unit: FloatArray, criterion: float) -> float:
     """A criterion of the standardised, perhaps transformed series as one of the data."""
     known = ~np.isnan(found.part.unpredicted(np.empty((0, len(unit))))).any(axis=1)
-    volume = 0.0 if found.matrix is None else log_volume(found.part, found.matrix)
-    return float(criterion + volume - known.sum() * np.log(unit).sum())
+    of_columns = criterion if found.matrix is None else criterion + cost(found.part, found.matrix)
+    return float(of_columns - known.sum() * np.log(unit).sum())
 
 
 def _separation(path: IntArray) -> float:
@@ -199,19 +205,29 @@ def _separation(path: IntArray) -> float:
 
 
 def _find_levels(whole: Series, rng: np.random.Generator) -> Found:
-    """The best levels, in coordinates whose noise is independent if these are better than the columns."""
-    part, matrix = part_of(whole), None
+    """The best levels, in coordinates whose noise is independent if these are better than the columns.
+
+    Levels that are found in noise taken for independent may be wrong, and so are the correlations around them.
+    """
+    columns = part = part_of(whole)
+    matrix = np.eye(columns.y.shape[1])
     fit, best, hum = _levels(part, rng)
-    found = decorrelation(part, fit)
-    if found is not None:
-        mixed = transformed(part, found)
+    total = best  # in units of the columns
+    for _ in range(ROUNDS):
+        turn = decorrelation(part, fit, best)
+        if turn is None:
+            break
+        mixed, product = transformed(part, turn), turn @ matrix
         other, value, other_hum = _levels(mixed, rng)
-        parameters = 0.25 * len(found) * (len(found) - 1)  # half of log n for each correlation
-        if value + log_volume(part, found) - parameters * np.log(len(part.y)) > best:
-            whole, part, matrix = transformed(whole, found), mixed, found
-            fit, best, hum = other, value, other_hum
+        in_columns = value + cost(columns, product)
+        if in_columns <= total:
+            break
+        part, matrix, fit, best, hum, total = mixed, product, other, value, other_hum, in_columns
+    correlated = part is not columns
+    if correlated:
+        whole = transformed(whole, matrix)
     fit, best = _single_steps(part, fit, best, rng)
-    return _around_baseline(_staircase(Found(whole, part, fit, best, hum, matrix)), rng)
+    return _around_baseline(_staircase(Found(whole, part, fit, best, hum, matrix if correlated else None)), rng)
 
 
 def _staircase(found: Found) -> Found:
@@ -262,17 +278,10 @@ def _decide(found: Found, plain: Fit | None) -> Decision:
     return Decision(fit, False, levels_in_noise(fit, found.hum))
 
 
-def _in_columns(fit: Fit, matrix: FloatArray, number_given: bool, reasons: list[str]) -> Decision:
-    """The fit in units of the columns. No family has noise that is correlated and has a memory, too."""
-    has_memory, weak = fit.structure.order > 0, np.all(np.abs(fit.coefficients.sum(axis=0)) < WEAK)
-    structure = replace(fit.structure, order=0) if weak else fit.structure
-    level, scale = fit.level @ np.linalg.inv(matrix).T, spread_before(fit.scale, matrix)
-    given = [NUMBER_GIVEN.format(fit.n_states)] if has_memory else []
-    return Decision(
-        replace(fit, structure=structure, level=level, scale=scale),
-        number_given or has_memory,
-        [CORRELATED, *reasons, *given],
-    )
+def _in_columns(fit: Fit, matrix: FloatArray) -> Fit:
+    """The fit in units of the columns, with the scales of what each has of its own beside the columns before it."""
+    back = np.linalg.inv(matrix)
+    return replace(fit, level=fit.level @ back.T, scale=fit.scale * np.diag(back))
 
 
 def _levels(part: Series, rng: np.random.Generator) -> tuple[Fit, float, list[float]]:
@@ -402,6 +411,7 @@ def _autoregressive(series: Series, unit: FloatArray, order: int, criterion: flo
         nothing,
         nothing,
         None,
+        False,
         False,
         False,
         criterion,

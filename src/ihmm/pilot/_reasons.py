@@ -24,7 +24,7 @@ WITHIN_VISITS = (
     "levels do. This course is subtracted, and levels are the means of visits."
 )
 CORRELATED = "The noise of the columns is correlated, and the model allows for it."
-NUMBER_GIVEN = "The number of levels, {}, is that of the pilot fit."
+OWN_CORRELATIONS = "The noise of the columns is correlated, in each state in its own way, and the model allows for it."
 
 
 def logarithms(gain: float) -> str:

@@ -265,7 +265,8 @@ def fill_forwards(rng: np.random.Generator, model: Model, data: Data, draw: Draw
         past = np.where((np.arange(t - order, t) < begin)[:, None], level[draw.states[recent]], values[recent])
         history: tuple[Array, ...] = (past, draw.states[recent]) if model.memory > 0 else (past,)
         drawn = model.emission.sample_observations(rng, draw.states[[t]], phi, *history)
-        values[t] = np.where(np.isnan(values[t]), drawn.reshape(-1), values[t])
+        known, state = values[[t]], draw.states[[t]]
+        values[t] = model.emission.given_known(drawn.reshape(1, -1), known, state, phi)  # type: ignore[attr-defined]
     return values[steps].reshape(len(steps), *data.y.shape[1:])
 
 

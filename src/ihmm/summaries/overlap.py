@@ -6,6 +6,7 @@ import numpy as np
 
 from ihmm._typing import Array, BoolArray, FloatArray, IntArray, Phi
 from ihmm.data import Data
+from ihmm.emissions import NoisyLevels
 from ihmm.emissions._parameters import fields, size
 from ihmm.emissions._protocol import Emission, provides
 from ihmm.model import Draw, Model
@@ -20,17 +21,17 @@ LONG_VISIT, LEAST_IN_LONG_VISITS = 40, 0.8  # steps; the laws of 1.6 times the s
 def densities_at_own_points(rng: np.random.Generator, model: Model, data: Data, draw: Draw) -> FloatArray:
     """(K, K, M): density of state i at M points typical of state j, relative to the largest of these densities.
 
-    The points are simulated. If the density depends on past values, the marginal laws of the columns are compared, or
-    where there is no such law, the densities of observed steps that are in state j.
+    The points are simulated. If the density depends on past values, the marginal laws of the columns are compared, that
+    of rows if columns are correlated, or where there is no such law, the densities of observed steps in state j.
     """
     n_states, emission = draw.n_states, model.emission
     n_points = int(np.clip(MAX_VALUES // n_states**2, MIN_POINTS, POINTS))
     states = np.repeat(np.arange(n_states), n_points)
     log_density: FloatArray
-    columns = _column_laws(emission, data.y[0].size) if provides(emission, "with_past") else None
-    if columns is not None:
+    laws = _marginal_laws(emission, data.y[0].size) if provides(emission, "with_past") else None
+    if laws is not None:
         log_density = np.zeros((len(states), n_states))
-        for law, select in columns:
+        for law, select in laws:
             own = select(draw.phi)
             log_density += law.log_density(law.sample_observations(rng, states, own), own)
     elif provides(emission, "with_past"):
@@ -42,7 +43,10 @@ def densities_at_own_points(rng: np.random.Generator, model: Model, data: Data, 
     return np.ascontiguousarray(relative.T).reshape(n_states, n_states, n_points)
 
 
-def _column_laws(emission: Emission, n_columns: int) -> list[tuple[Emission, Callable[[Phi], Phi]]] | None:
+def _marginal_laws(emission: Emission, n_columns: int) -> list[tuple[Emission, Callable[[Phi], Phi]]] | None:
+    """Independent laws, one for each column or, if these are correlated, one for all."""
+    if isinstance(emission, NoisyLevels) and emission.correlated:
+        return [emission.row()]
     if not provides(emission, "column"):
         return None
     laws = [emission.column(d) for d in range(n_columns)]
