@@ -190,7 +190,7 @@ class Levels:
     def _notes(self) -> Iterator[str]:
         if self.resolution is not None and self._of_logarithms:
             least = ", ".join(f"{np.exp(value):.3g}" for value in np.atleast_1d(self.resolution))
-            yield f"Medians that differ by a factor of less than {least} are one level."
+            yield f"Medians that differ by a factor of less than {least} count as one level."
         elif self.resolution is not None:
             least = ", ".join(f"{value:.3g}" for value in np.atleast_1d(self.resolution))
             yield f"Means that differ by less than {least} count as one level."
