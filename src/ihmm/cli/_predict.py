@@ -11,7 +11,7 @@ from ihmm import tables
 from ihmm.cli import fit_options, provenance
 from ihmm.cli._errors import Command, input_errors
 from ihmm.cli._options import column_option, csv_option, delimiter_option, files_argument, id_option, run_argument
-from ihmm.cli._runs import check_writable, load
+from ihmm.cli._runs import check_writable, load, warnings_on_stderr
 from ihmm.series.clock import make_clock
 
 
@@ -46,7 +46,7 @@ def predict(
     """
     from ihmm.cli import outputs
 
-    with input_errors():
+    with input_errors(), warnings_on_stderr():
         posterior = load(run)
         fitted = fit_options.read_run(run)
         if not files:

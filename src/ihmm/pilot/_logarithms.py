@@ -20,7 +20,7 @@ def pilot_of_logarithms(values: FloatArray, offsets: IntArray, plain: Pilot) -> 
         return None
     logs = np.log(values)
     found = pilot(logs, offsets)
-    if found.baseline is not None or not np.isfinite(found.criterion):
+    if found.baseline is not None or not np.isfinite(found.criterion) or _unevenness(found) > _unevenness(plain):
         return None
     # the density of y is that of log y over y
     part = part_of(Series(logs, np.asarray(offsets, np.int64)))
@@ -31,6 +31,11 @@ def pilot_of_logarithms(values: FloatArray, offsets: IntArray, plain: Pilot) -> 
         return None
     per_value = gain / (used.sum() * logs.shape[1])
     return replace(found, criterion=criterion, reasons=(logarithms(per_value), *found.reasons))
+
+
+def _unevenness(found: Pilot) -> float:
+    """How much the noise differs between states: if it is a factor, it differs less in the logarithms."""
+    return float(np.max(found.noise.max(axis=0) / np.maximum(found.noise.min(axis=0), 1e-300)))
 
 
 def _spread_by_a_factor(values: FloatArray) -> bool:
