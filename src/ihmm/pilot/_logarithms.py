@@ -11,11 +11,12 @@ from ihmm.pilot._reasons import logarithms
 
 SPREAD = (0.05, 0.95)  # quantiles of the values that differ by
 FACTOR = 2.0  # this factor at least: logarithms of a narrower range are nearly proportional to the values
-CLEARLY = 10.0  # nats by which the logarithms have to explain the recording better
+CLEARLY, CLEARLY_PER_VALUE = 10.0, 0.005  # nats by which the logarithms have to explain the recording better
 
 
 def pilot_of_logarithms(values: FloatArray, offsets: IntArray, plain: Pilot) -> Pilot | None:
-    """The pilot fit to the logarithms, if it explains `values`, (T, D), clearly better than a `plain` one."""
+    """The pilot fit to the logarithms, if it explains `values`, (T, D), clearly better than a `plain` one, with noise
+    that differs no more between states."""
     if plain.number_given or not np.isfinite(plain.criterion) or not _spread_by_a_factor(values):
         return None
     logs = np.log(values)
@@ -27,9 +28,9 @@ def pilot_of_logarithms(values: FloatArray, offsets: IntArray, plain: Pilot) -> 
     used = ~np.isnan(part.unpredicted(np.empty((0, logs.shape[1])))).any(axis=1)
     criterion = found.criterion - float(part.y[used].sum())
     gain = criterion - plain.criterion
-    if gain < CLEARLY:
+    per_value = gain / max(used.sum() * logs.shape[1], 1)
+    if gain < CLEARLY or per_value < CLEARLY_PER_VALUE:
         return None
-    per_value = gain / (used.sum() * logs.shape[1])
     return replace(found, criterion=criterion, reasons=(logarithms(per_value), *found.reasons))
 
 
