@@ -8,7 +8,7 @@ import pytest
 
 import ihmm
 from ihmm.emissions.normal import NormalPhi
-from ihmm.summaries.grouping import absorb_brief, draw_levels
+from ihmm.summaries.grouping import _within, absorb_brief, draw_levels
 from ihmm.summaries.levels import _usual_number
 from ihmm.summaries.overlap import _compare, densities_at_own_points, group, least_overlap
 
@@ -271,3 +271,13 @@ def test_dynamics_may_overlap_in_a_single_step():
     posterior = ihmm.sample(model, y, draws=60, tune=60, chains=2, seed=1, init=states, progress=False)
     assert posterior.levels(overlap=0.55).n_levels == 1
     assert [(found.n_levels, found.n_coarse) for found in posterior.levels().by_draw].count((2, 2)) > 100
+
+
+def test_a_chain_of_close_states_is_a_level_that_drifts_unless_its_ends_are_far_apart():
+    """Gene copies with waves: 2 copies drift from −0.12 to 0.16, and 3 copies from 0.39 to 0.69."""
+    mean = np.array([-0.9, -0.12, -0.05, 0.05, 0.16, 0.39, 0.52, 0.69])
+    found = _within({"mean": mean}, 0.25)
+    np.testing.assert_array_equal(found[1], np.isin(np.arange(8), [1, 2, 3, 4]))
+    np.testing.assert_array_equal(found[6], np.isin(np.arange(8), [5, 6, 7]))
+    assert found[0].sum() == 1
+    assert _within({"mean": np.array([-0.3, -0.1, 0.1, 0.3])}, 0.25).all()

@@ -15,6 +15,7 @@ MIN_SHARE, MIN_STEPS, BRIEF_VISIT = 0.01, 20, 2  # see `absorb_brief`
 LASTING_STEPS, LASTING_VISIT = 8, 5
 MIN_BLURRED, BLURRED_VISIT, BLURRED_SHARE = 5, 1.5, 0.7  # see `_blurred`
 PASSING_VISIT, PASSING_SHARE = 1.4, 0.5  # the same in models in which a state lasts at least a few steps
+LONGEST_CHAIN = 8 / 3  # resolutions between the ends of a chain: 4 standard deviations of the noise by default
 COARSER = 0.1  # overlap by which less is enough, to see how much the number of levels depends on it
 
 
@@ -70,9 +71,23 @@ def center_of_states(parameters: dict[str, Array]) -> FloatArray | None:
 
 
 def _within(parameters: dict[str, Array], resolution: float | tuple[float, ...]) -> BoolArray | None:
-    """(K, K): whether the means of two states differ by less than the resolution, in every column."""
+    """(K, K): whether the means of two states differ by less than the resolution in every column, or those of states
+    between them do.
+
+    Such a chain is a level that drifts, unless its ends are as far apart as levels that are distinct in any case: then
+    it is one only up to the widest of its gaps.
+    """
     mean = center_of_states(parameters)
-    return None if mean is None else np.asarray(np.all(np.abs(mean[:, None] - mean) < np.asarray(resolution), axis=2))
+    if mean is None:
+        return None
+    gap = np.max(np.abs(mean[:, None] - mean) / np.asarray(resolution), axis=2)
+    chain = np.arange(len(mean))
+    pairs = np.argwhere((gap < 1) & np.triu(np.ones(gap.shape, bool), 1))
+    for i, j in sorted(pairs.tolist(), key=lambda pair: float(gap[pair[0], pair[1]])):
+        together = (chain == chain[i]) | (chain == chain[j])
+        if gap[np.ix_(together, together)].max() < LONGEST_CHAIN:
+            chain[together] = chain[i]
+    return np.asarray(chain[:, None] == chain)
 
 
 def absorb_brief(
