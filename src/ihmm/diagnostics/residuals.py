@@ -12,7 +12,7 @@ from ihmm.emissions import DPMixture, Emission
 from ihmm.emissions._correlated import coordinates, matrices
 from ihmm.emissions._parameters import fields
 from ihmm.emissions._protocol import provides
-from ihmm.model import Draw, Model, on_additive_scale
+from ihmm.model import Draw, Model
 
 SAMPLES = 2000  # of each state, that observations are ranked among where the distribution function is not known
 
@@ -23,7 +23,6 @@ def residuals(rng: np.random.Generator, model: Model, data: Data, draw: Draw) ->
     If the density depends on past values, so does the residual: it is the innovation. Columns of symbols and angles
     have no residuals and are left out.
     """
-    model, data = on_additive_scale(model, data)
     parameters, emission = fields(draw.phi), model.emission
     values = np.asarray(data.values, np.float64).reshape(len(data.y), -1)
     if {"mean", "scale"} <= set(parameters) and provides(emission, "with_past"):

@@ -129,10 +129,9 @@ def rival_of_counts(counts: FloatArray, offsets: IntArray, path: IntArray) -> Co
 
 def log_jacobian(values: FloatArray, series: Series) -> float:
     """What turns the log likelihood of standardised logarithms into that of the standardised values of a series."""
-    used = ~np.isnan(series.unpredicted(np.zeros((0, series.y.shape[1])))).any(axis=1)
     logs = np.log(values)
     unit = np.log(np.nanstd(values, axis=0)) - np.log(np.nanstd(logs, axis=0))
-    return float((unit - logs[used]).sum())
+    return float((unit - logs[series.counted]).sum())
 
 
 def _standardised(values: FloatArray, offsets: IntArray) -> Series | None:

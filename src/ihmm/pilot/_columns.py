@@ -59,8 +59,8 @@ def transformed(series: Series, matrix: FloatArray) -> Series:
 
 def cost(series: Series, matrix: FloatArray) -> float:
     """What the criterion of the transformed series is lower by, because of its units and for the correlations."""
-    known, n_columns = ~np.isnan(series.unpredicted(np.empty((0, series.y.shape[1])))), len(matrix)
-    log_volume = np.linalg.slogdet(matrix)[1] * known.all(axis=1).sum()
+    n_columns = len(matrix)
+    log_volume = np.linalg.slogdet(matrix)[1] * series.counted.sum()
     return float(log_volume - 0.25 * n_columns * (n_columns - 1) * np.log(len(series.y)))  # half of log n for each
 
 

@@ -82,6 +82,11 @@ class Series:
             out[begin : begin + order] = False
         return out
 
+    @property
+    def counted(self) -> BoolArray:
+        """(T,): rows that count in the likelihood of a fit with noise of any order up to `MAX_ORDER`."""
+        return np.asarray(~np.isnan(self.unpredicted(np.empty((0, self.y.shape[1])))).any(axis=1))
+
     def unpredicted(self, coefficients: FloatArray) -> FloatArray:
         """(T, D): y_t − Σ a_l y_{t−l}, NaN in rows where any of it is unknown.
 

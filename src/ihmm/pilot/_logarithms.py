@@ -25,10 +25,10 @@ def pilot_of_logarithms(values: FloatArray, offsets: IntArray, plain: Pilot) -> 
         return None
     # the density of y is that of log y over y
     part = part_of(Series(logs, np.asarray(offsets, np.int64)))
-    used = ~np.isnan(part.unpredicted(np.empty((0, logs.shape[1])))).any(axis=1)
-    criterion = found.criterion - float(part.y[used].sum())
+    counted = part.y[part.counted]
+    criterion = found.criterion - float(counted.sum())
     gain = criterion - plain.criterion
-    per_value = gain / max(used.sum() * logs.shape[1], 1)
+    per_value = gain / max(counted.size, 1)
     if gain < CLEARLY or per_value < CLEARLY_PER_VALUE:
         return None
     return replace(found, criterion=criterion, reasons=(logarithms(per_value), *found.reasons))

@@ -193,9 +193,8 @@ def pilot(values: Array, offsets: IntArray, seed: int = 0) -> Pilot:
 
 def _in_units(found: Found, unit: FloatArray, criterion: float) -> float:
     """A criterion of the standardised, perhaps transformed series as one of the data."""
-    known = ~np.isnan(found.part.unpredicted(np.empty((0, len(unit))))).any(axis=1)
     of_columns = criterion if found.matrix is None else criterion + cost(found.part, found.matrix)
-    return float(of_columns - known.sum() * np.log(unit).sum())
+    return float(of_columns - found.part.counted.sum() * np.log(unit).sum())
 
 
 def _separation(path: IntArray) -> float:

@@ -204,8 +204,8 @@ def _is_event(fit: Fit, k: int) -> bool:
     assert fit.visits is not None
     came = fit.exit * fit.jump[:, k] * _steps(fit)
     came /= max(came.sum(), 1e-300)
-    from_ = int(came.argmax())
-    far = np.abs(fit.level[k] - fit.level[from_]) > fit.scale[k]
+    origin = int(came.argmax())
+    far = np.abs(fit.level[k] - fit.level[origin]) > fit.scale[k]
     return bool(fit.visits[k] >= EVENTS and came @ fit.jump[k] > RETURNS and far.any())
 
 

@@ -138,9 +138,7 @@ def _time_axis(unit: str, dates: tuple[float, float] | None) -> LinearAxis | Non
 # Empty figures; the script finds their data sources by name
 
 
-def _layout(
-    values: FloatArray, names: Sequence[str], symbols: list[str], time: LinearAxis | None, axis: str = "linear"
-) -> Any:
+def _layout(values: FloatArray, names: Sequence[str], symbols: list[str], time: LinearAxis | None, axis: str) -> Any:
     x = Range1d(-0.5, len(values) - 0.5, bounds=(-0.5, len(values) - 0.5), name="x")
     panels = [_panel(c, name, values[:, c], x, symbols, len(names), axis) for c, name in enumerate(names)]
     if time is not None:

@@ -6,7 +6,7 @@ from ihmm._typing import Array, BoolArray, FloatArray, IntArray
 from ihmm.data import Data
 from ihmm.emissions._parameters import fields
 from ihmm.emissions._protocol import has_past, provides
-from ihmm.model import Draw, Model, on_additive_scale
+from ihmm.model import Draw, Model
 from ihmm.summaries.overlap import densities_at_own_points, group, least_overlaps
 from ihmm.summaries.state_order import CENTERS
 from ihmm.summaries.summary import dwell_times
@@ -35,7 +35,6 @@ def draw_levels(
     """
     if draw.n_states == 1:
         return np.zeros(1, np.int64), np.zeros(1, bool), np.zeros(1, np.int64)
-    model, data = on_additive_scale(model, data)
     density = densities_at_own_points(rng, model, data, draw)
     size = np.bincount(draw.states, minlength=draw.n_states).astype(np.float64)
     parameters = fields(draw.phi)

@@ -11,7 +11,7 @@ from ihmm import _html
 from ihmm._numbers import three_digits
 from ihmm._typing import BoolArray, FloatArray, IntArray
 from ihmm.data import Data
-from ihmm.model import Draw, Model
+from ihmm.model import Draw, Model, on_additive_scale
 from ihmm.summaries.grouping import absorb_brief, brief_states, center_of_states, draw_levels, shortest_visit
 from ihmm.summaries.labels import evenly_spaced
 from ihmm.summaries.state_order import CENTERS
@@ -223,6 +223,7 @@ def find_levels(
 
     Two states of the summary are on one level if they are in most draws that have both.
     """
+    model, data = on_additive_scale(model, data)  # overlap, resolution and spread are about noise that is added
     by_draw = []
     for index, draw in _some(draws):
         rng = np.random.default_rng([seed, index])
